@@ -330,7 +330,7 @@ class Ingest:
         """The message if another repository with this name had handoffs first; else ""."""
         if inbox.repository or not repository:
             return ""
-        return self._same_names.tell(inbox.root, repository)
+        return self._same_names.find_conflict(inbox.root, repository)
 
     def _report(self, item: _PlannedFile, cleared: str | None) -> None:
         decision = item.decision

@@ -25,7 +25,7 @@ from truekeep.memory.staging import Staging
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
-from truekeep.verify.cache import begun_anew
+from truekeep.verify.cache import retry_if_damaged
 from truekeep.verify.results import LineOrigin, end_of_day
 from truekeep.verify.text_edits import (
     TextEdit,
@@ -40,7 +40,7 @@ from truekeep.verify.text_edits import (
     without_gone,
 )
 from truekeep.verify.verdict import GONE, Verdict
-from truekeep.verify.verifier import carry_prints
+from truekeep.verify.verifier import carry_fingerprints
 
 if TYPE_CHECKING:
     from truekeep.memory.ledger import Ledger
@@ -237,7 +237,7 @@ class MemoryRepairs:
         transaction.act(staging, LedgerEntry(at=as_stamp(self._now), verb="repaired", actor=actor, note=what + dated))
         new = self._reader.read(os.path.join(self._reader.root, repair.path), repair.path)
         if new is not None:
-            begun_anew(lambda: carry_prints(self._store, repair.memory, new))
+            retry_if_damaged(lambda: carry_fingerprints(self._store, repair.memory, new))
         return what
 
     def _propose(self, repair: Repair, draft: Draft, transaction: MemoryTransaction, actor: str) -> Iterator[str]:

@@ -58,7 +58,7 @@ CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NUL
 )
 
 
-_Told = TypeVar("_Told")
+_Result = TypeVar("_Told")
 
 
 class FactsCache:
@@ -72,7 +72,7 @@ class FactsCache:
         self._database.close()
 
     @contextmanager
-    def transaction(self, *, vital: bool = False) -> Iterator[None]:
+    def transaction(self, *, required: bool = False) -> Iterator[None]:
         """All of it or nothing. A store that cannot be written goes on in memory: it only ever saves time.
 
         `vital`: the caller goes on with what was written. Then a failed commit is StoreLost, and it begins again.
@@ -81,10 +81,10 @@ class FactsCache:
             yield
             return
         try:
-            with self._sound():
+            with self._detect_damage():
                 self._db.execute("BEGIN IMMEDIATE")
         except UNWRITABLE:
-            self._retreat()
+            self._continue_in_memory()
             self._db.execute("BEGIN")
         try:
             yield
@@ -93,16 +93,16 @@ class FactsCache:
                 self._db.execute("ROLLBACK")
             raise
         try:
-            with self._sound():
+            with self._detect_damage():
                 self._db.execute("COMMIT")
         except apsw.Error as error:
             with contextlib.suppress(apsw.Error):
                 self._db.execute("ROLLBACK")
-            self._retreat()
-            if vital:
+            self._continue_in_memory()
+            if required:
                 raise StoreLost from error
 
-    def _retreat(self) -> None:
+    def _continue_in_memory(self) -> None:
         """Go on with a copy in memory, and leave the file alone. StoreDamaged: it cannot be read, the copy is empty."""
         is_whole = self._database.move_to_memory()
         self._db = self._database.db
@@ -110,44 +110,44 @@ class FactsCache:
             raise StoreDamaged
 
     @contextmanager
-    def _sound(self) -> Iterator[None]:
+    def _detect_damage(self) -> Iterator[None]:
         """A question to the file. Damage shows when a page is read: then the file is begun anew, and StoreDamaged."""
         try:
             yield
         except DAMAGE as error:
-            self.begin_anew()
+            self.recreate()
             raise StoreDamaged from error
 
-    def begin_anew(self) -> None:
+    def recreate(self) -> None:
         """Replace a damaged file by an empty one."""
         self._database.remake()
         self._db = self._database.db
 
     def rows(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        with self._sound():
+        with self._detect_damage():
             return list(self._db.execute(sql, _plain(values)))
 
     def row(self, sql: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        with self._sound():
+        with self._detect_damage():
             for row in self._db.execute(sql, _plain(values)):
                 return tuple(row)
         return None
 
     def iter(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        with self._sound():
+        with self._detect_damage():
             yield from self._db.execute(sql, _plain(values))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Write one thing; outside of a transaction it is left out when the file is busy or cannot be written."""
         try:
-            with self._sound():
+            with self._detect_damage():
                 self._db.execute(sql, _plain(values))
         except UNWRITABLE:
             if self._db.in_transaction:
                 raise
 
     def many(self, sql: str, values: Iterable[Sequence[Any]]) -> None:
-        with self._sound():
+        with self._detect_damage():
             self._db.executemany(sql, map(_plain, values))
 
     # Facts.
@@ -155,14 +155,14 @@ class FactsCache:
     def blob_ids(self, wanted: Sequence[tuple[bytes, str]]) -> dict[tuple[bytes, str], int]:
         """The ids of the blobs that are known already."""
         found: dict[tuple[bytes, str], int] = {}
-        with self._sound():
+        with self._detect_damage():
             for item in wanted:
                 for (number,) in self._db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", item):
                     found[item] = number
         return found
 
     def add_blob(self, oid: bytes, language: str, names: bytes, words: bytes, mentions: bytes) -> int:
-        with self._sound():
+        with self._detect_damage():
             db = self._db
             for (number,) in db.execute("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language)):
                 return int(number)
@@ -179,7 +179,7 @@ class FactsCache:
     def keys(self, table: str, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
         """The keys of the blobs in these ranges, in the order of their ids."""
         assert table in ("names", "words", "mentions")
-        with self._sound():
+        with self._detect_damage():
             for first, last in ranges:
                 yield from self._db.execute(f"SELECT id, keys FROM {table} WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608
 
@@ -239,7 +239,7 @@ class StoreDamaged(Exception):
     """The file was broken. It is begun anew and empty: what was read from it before must be asked for again."""
 
 
-def begun_anew(act: Callable[[], _Told]) -> _Told:
+def retry_if_damaged(act: Callable[[], _Result]) -> _Result:
     """Do what asks the store; a second time when the store turned out to be damaged on the way."""
     try:
         return act()

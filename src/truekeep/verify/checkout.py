@@ -27,19 +27,21 @@ from truekeep.verify.file_kinds import FileKind, key_of, kind_of, language_for, 
 from truekeep.verify.languages import clean, definitions
 from truekeep.verify.results import stamp_of
 
-LARGEST = 1_000_000  # bytes of a file that is read for its words
-RACY = 2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
-_INBOXES = tuple(f"{folder}/" for folder in WRITERS.values())
-_SHARE = 512  # files between two looks at the clock
-_A_NAME = (0, 0, 0, 0)  # instead of a stat: a submodule or a link, of which nothing is read
-_LEFT_OUT = (0, 0, 0, 1)  # or a file that a sparse checkout leaves out: git still has it
+MAX_SOURCE_BYTES = 1_000_000  # bytes of a file that is read for its words
+RECENT_CHANGE_NS = (
+    2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
+)
+_HANDOFF_FOLDERS = tuple(f"{folder}/" for folder in WRITERS.values())
+_FILES_PER_BATCH = 512  # files between two looks at the clock
+_NAME_ONLY_STAT = (0, 0, 0, 0)  # instead of a stat: a submodule or a link, of which nothing is read
+_SPARSE_STAT = (0, 0, 0, 1)  # or a file that a sparse checkout leaves out: git still has it
 
 
 class VerifyTimeout(Exception):
     """The time that was given for looking is over; what is known so far stays known."""
 
 
-class KeptDefinition(NamedTuple):
+class StoredDefinition(NamedTuple):
     """One definition as it is kept: where it begins and ends."""
 
     name: str
@@ -65,7 +67,7 @@ class FileTree:
         self.is_single = False  # one file alone: it is read although the store has no facts of it
         self.is_partial = False  # something could not be read: what is not found here may be there
         self._found: dict[str, dict[str, list[str]]] = {}
-        self._outlines: dict[str, tuple[KeptDefinition, ...]] = {}
+        self._outlines: dict[str, tuple[StoredDefinition, ...]] = {}
         self._code: dict[str, bytes] = {}
 
     @cached_property
@@ -152,7 +154,7 @@ class FileTree:
                 ranges.append((number, number))
         return ranges
 
-    def outlines(self, paths: Iterable[str]) -> dict[str, tuple[KeptDefinition, ...]]:
+    def outlines(self, paths: Iterable[str]) -> dict[str, tuple[StoredDefinition, ...]]:
         """What each of these files defines, with lines and scopes."""
         asked = set(paths)
         missing: list[tuple[str, int]] = []
@@ -165,7 +167,7 @@ class FileTree:
             if known is None and self.is_single and not number:
                 known = self.store.answer(self._outline_key(path))
             if known is not None:
-                self._outlines[path] = tuple(KeptDefinition(*item) for item in json.loads(known))
+                self._outlines[path] = tuple(StoredDefinition(*item) for item in json.loads(known))
             elif number or self.is_single:
                 missing.append((path, number))
             else:
@@ -188,7 +190,7 @@ class FileTree:
         at = self.position.get(path)
         return self.ids[at] if at is not None else 0
 
-    def digest(self, path: str, item: KeptDefinition) -> str:
+    def digest(self, path: str, item: StoredDefinition) -> str:
         """The digest of a definition's body: the same as long as its code is."""
         number = self.blob_of(path)
         if not number:
@@ -220,17 +222,17 @@ class FileTree:
         return None
 
 
-def outline_of(data: bytes, path: str) -> tuple[KeptDefinition, ...]:
+def outline_of(data: bytes, path: str) -> tuple[StoredDefinition, ...]:
     language = language_for(path)
-    return outline_in(clean(data, language), language) if language and len(data) <= LARGEST else ()
+    return outline_in(clean(data, language), language) if language and len(data) <= MAX_SOURCE_BYTES else ()
 
 
-def outline_in(code: bytes, language: str) -> tuple[KeptDefinition, ...]:
+def outline_in(code: bytes, language: str) -> tuple[StoredDefinition, ...]:
     """The same of code that is cleaned already."""
-    return tuple(KeptDefinition(*item) for item in definitions(code, language))
+    return tuple(StoredDefinition(*item) for item in definitions(code, language))
 
 
-def digest_in(code: bytes, item: KeptDefinition) -> str:
+def digest_in(code: bytes, item: StoredDefinition) -> str:
     """A digest of a definition's body that white space and comments do not change."""
     return blake2b(code[item.start : item.stop].translate(None, b" \t\r\n"), digest_size=8).hexdigest()
 
@@ -246,18 +248,18 @@ class CheckoutFiles(FileTree):
         self._listing = listing
         self.is_partial = listing.is_partial
 
-    def _marked(self, mark: tuple[int, ...]) -> Iterator[tuple[int, str]]:
+    def _paths_with_stat(self, wanted_stat: tuple[int, ...]) -> Iterator[tuple[int, str]]:
         """The paths that have this instead of a stat, and where they stand."""
-        stats, wanted = self._listing.stats, array("q", mark)
+        stats, wanted = self._listing.stats, array("q", wanted_stat)
         for at, path in enumerate(self.paths):
             if not stats[at * 4 + 2] and stats[at * 4 : at * 4 + 4] == wanted:
                 yield at, path
 
     @cached_property
-    def _left_out(self) -> dict[str, str]:
+    def _sparse_files(self) -> dict[str, str]:
         """Files that a sparse checkout leaves out, by their blob's id."""
         oids = self._listing.staged
-        return {path: oids[at * 20 : at * 20 + 20].hex() for at, path in self._marked(_LEFT_OUT)}
+        return {path: oids[at * 20 : at * 20 + 20].hex() for at, path in self._paths_with_stat(_SPARSE_STAT)}
 
     def is_dirty(self, path: str) -> bool:
         """Whether a file is not as the index has it: edited, new, or deleted."""
@@ -278,15 +280,15 @@ class CheckoutFiles(FileTree):
         return found
 
     @cached_property
-    def lost(self) -> list[tuple[str, bytes]]:
+    def changed_since_head(self) -> list[tuple[str, bytes]]:
         """Files of HEAD, with their blobs, that are not on disk as they are there: somebody is at work."""
         here = self.path_of_blob
-        return [(path, oid) for path, oid in _files_of(self.git, self.state.head) if oid not in here]
+        return [(path, oid) for path, oid in _list_files(self.git, self.state.head) if oid not in here]
 
     @cached_property
     def _names_only(self) -> frozenset[str]:
         """Submodules and links: what is below them is not read."""
-        return frozenset(path for _, path in self._marked(_A_NAME))
+        return frozenset(path for _, path in self._paths_with_stat(_NAME_ONLY_STAT))
 
     def behind(self, path: str) -> str:
         """The submodule or link that a path leads through; empty: none."""
@@ -301,15 +303,15 @@ class CheckoutFiles(FileTree):
 
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         for path in paths:
-            data = self.data(path, LARGEST)
+            data = self.data(path, MAX_SOURCE_BYTES)
             yield path, None if data is not None and is_opaque(data) else data
 
     def data(self, path: str, limit: int) -> bytes | None:
         """What is in a file, from disk or, where a sparse checkout leaves it out, from git; None when neither says."""
         data = read_plain(self.root, path, limit)
-        if data is None and path in self._left_out:
+        if data is None and path in self._sparse_files:
             with suppress(GitFailed):
-                ((_, data),) = self.git.blobs([self._left_out[path]], limit=limit)
+                ((_, data),) = self.git.blobs([self._sparse_files[path]], limit=limit)
         return data
 
     def stamp(self, path: str) -> str:
@@ -369,7 +371,7 @@ def read_state(git: Git) -> CheckoutState:
             head_at = int(git.run("log", "-1", "--no-walk", "--no-show-signature", "--format=%ct", head, "--"))
         except GitFailed:
             head, is_damaged = "", True
-    doing = next((word for name, word in _DOING if os.path.exists(os.path.join(git_dir, name))), "")
+    doing = next((word for name, word in _OPERATION_FILES if os.path.exists(os.path.join(git_dir, name))), "")
     config = read_head(os.path.join(common, "config"), 200_000, follow=True).lower()
     lazy = b"partialclone" in config or b"promisor" in config
     index_stamp = stamp_of(git_dir, "index")
@@ -378,7 +380,7 @@ def read_state(git: Git) -> CheckoutState:
     )
 
 
-_DOING = (
+_OPERATION_FILES = (
     ("rebase-merge", "rebase"),
     ("rebase-apply", "rebase"),
     ("MERGE_HEAD", "merge"),
@@ -410,13 +412,13 @@ def read_checkout(root: str, store: FactsCache, *, deadline: float | None = None
     if state.is_lazy:
         git.borrow(os.path.join(state.common_dir, "objects"))
     old = _load(store, root)
-    entries = _staged(git)
-    untracked, folders = _untracked(git, root, entries, old)
-    listing = _look(git, root, store, entries, untracked, folders, old, deadline)
+    entries = _read_index(git)
+    untracked, folders = _find_untracked(git, root, entries, old)
+    listing = _scan_files(git, root, store, entries, untracked, folders, old, deadline)
     return CheckoutFiles(git, store, listing, state)
 
 
-def _files_of(git: Git, commit: str) -> Iterator[tuple[str, bytes]]:
+def _list_files(git: Git, commit: str) -> Iterator[tuple[str, bytes]]:
     """The plain files of a commit, with their blobs."""
     for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):
         head, _, raw = item.partition(b"\t")
@@ -431,7 +433,7 @@ class _Entry(NamedTuple):
     is_sparse: bool
 
 
-def _staged(git: Git) -> list[_Entry]:
+def _read_index(git: Git) -> list[_Entry]:
     """What the index has, by path. A path in conflict stands once."""
     entries: dict[str, _Entry] = {}
     for item in git.run("ls-files", "-s", "-t", "-z", "--full-name", timeout=60).split(b"\0"):
@@ -444,7 +446,7 @@ def _staged(git: Git) -> list[_Entry]:
     return list(entries.values())
 
 
-def _untracked(
+def _find_untracked(
     git: Git, root: str, entries: list[_Entry], old: _Listing | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
     """New files that git does not ignore. While no folder changed there are no others than last time.
@@ -458,11 +460,11 @@ def _untracked(
             names.add(name)
     names.add("")
     times = []
-    lately = time.time_ns() - RACY
+    recent = time.time_ns() - RECENT_CHANGE_NS
     for name in sorted(names):
         with suppress(OSError):
             changed = os.lstat(os.path.join(root, name) if name else root).st_mtime_ns
-            times.append((name, changed if changed < lately else -1))
+            times.append((name, changed if changed < recent else -1))
     folders = tuple(times)
     if old is not None and folders == old.folders and all(at >= 0 for _, at in folders) and not old.untracked:
         return (), folders
@@ -471,10 +473,10 @@ def _untracked(
     except GitFailed:
         return (), ()
     found = (os.fsdecode(item) for item in raw.split(b"\0") if item)
-    return tuple(path for path in found if not path.startswith(_INBOXES)), folders
+    return tuple(path for path in found if not path.startswith(_HANDOFF_FOLDERS)), folders
 
 
-def _look(
+def _scan_files(
     git: Git,
     root: str,
     store: FactsCache,
@@ -493,7 +495,7 @@ def _look(
     large: list[str] = []
     todo: list[tuple[int, str, str, bytes]] = []
     sparse: list[tuple[int, str, str, bytes]] = []
-    lately = time.time_ns() - RACY
+    recent = time.time_ns() - RECENT_CHANGE_NS
     join = root.rstrip("/") + "/"
     items = [(entry.path, entry.oid, entry.mode, entry.is_sparse) for entry in entries]
     items += [(path, b"", "100644", False) for path in untracked if not path.endswith("/")]
@@ -513,7 +515,7 @@ def _look(
             # A submodule or a symlink is a name; a file left out of a sparse checkout is read from git.
             is_left_out = info is None and mode.startswith("100")
             ids.append(0)
-            stats.extend(_LEFT_OUT if is_left_out else _A_NAME)
+            stats.extend(_SPARSE_STAT if is_left_out else _NAME_ONLY_STAT)
             oids += oid or bytes(20)
             if is_left_out:
                 sparse.append((at, path, language_for(path), oid))
@@ -526,15 +528,15 @@ def _look(
                 ids.append(old.ids[seen])
                 stats.extend((mtime, size, inode, ctime))
                 oids += old.oids[seen * 20 : seen * 20 + 20]
-                if size > LARGEST:
+                if size > MAX_SOURCE_BYTES:
                     large.append(path)
                 continue
-        if mtime >= lately or ctime >= lately:
+        if mtime >= recent or ctime >= recent:
             mtime = -1
         ids.append(0)
         stats.extend((mtime, size, inode, ctime))
         oids += bytes(20)
-        if size > LARGEST:
+        if size > MAX_SOURCE_BYTES:
             large.append(path)
         todo.append((at, path, language_for(path), oid))
     is_partial = False
@@ -565,14 +567,14 @@ def _read_new(
 ) -> bool:
     """Read what is new on disk, and from git what a sparse checkout leaves out. Whether something is missing."""
     is_partial = False
-    for first in range(0, len(todo), _SHARE):
+    for first in range(0, len(todo), _FILES_PER_BATCH):
         if deadline is not None and time.monotonic() > deadline:
             raise VerifyTimeout
         with store.transaction(
-            vital=True
+            required=True
         ):  # in shares: others write, too, and what was read stays when the time is over
-            _read_share(root, store, todo[first : first + _SHARE], ids, oids)
-    with store.transaction(vital=True):
+            _read_batch(root, store, todo[first : first + _FILES_PER_BATCH], ids, oids)
+    with store.transaction(required=True):
         wanted = [
             (at, path, language, oid) for at, path, language, oid in sparse if kind_of(path) is not FileKind.OPAQUE
         ]
@@ -586,24 +588,26 @@ def _read_new(
         if missing:
             try:
                 names = [oid.hex() for _, _, _, oid in missing]
-                for (at, path, language, oid), (_, data) in zip(missing, git.blobs(names, limit=LARGEST), strict=True):
+                for (at, path, language, oid), (_, data) in zip(
+                    missing, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True
+                ):
                     if data is None:
                         is_partial = True
                     else:
-                        ids[at] = _blob(store, oid, language, data, path)
+                        ids[at] = _add_facts(store, oid, language, data, path)
             except GitFailed:
                 is_partial = True
     return is_partial
 
 
-def _read_share(
-    root: str, store: FactsCache, share: list[tuple[int, str, str, bytes]], ids: array[int], oids: bytearray
+def _read_batch(
+    root: str, store: FactsCache, batch: list[tuple[int, str, str, bytes]], ids: array[int], oids: bytearray
 ) -> None:
-    for at, path, language, oid in share:
+    for at, path, language, oid in batch:
         if kind_of(path) is FileKind.OPAQUE:
             oids[at * 20 : at * 20 + 20] = oid or bytes(20)
             continue
-        data = read_plain(root, path, LARGEST)
+        data = read_plain(root, path, MAX_SOURCE_BYTES)
         if data is None or is_opaque(data):
             oids[at * 20 : at * 20 + 20] = oid or bytes(20)
             continue
@@ -611,7 +615,7 @@ def _read_share(
         if oid and found != oid and blob_id(data.replace(b"\r\n", b"\n")) == oid:
             found = oid  # checked out with the other line ends
         oids[at * 20 : at * 20 + 20] = found
-        ids[at] = _blob(store, found, language, data, path)
+        ids[at] = _add_facts(store, found, language, data, path)
 
 
 def is_opaque(data: bytes) -> bool:
@@ -619,7 +623,7 @@ def is_opaque(data: bytes) -> bool:
     return b"\0" in data[:8192] or data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
-def _blob(store: FactsCache, oid: bytes, language: str, data: bytes, path: str) -> int:
+def _add_facts(store: FactsCache, oid: bytes, language: str, data: bytes, path: str) -> int:
     row = store.row("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language))
     if row is not None:
         return int(row[0])
@@ -661,13 +665,13 @@ def read_plain(root: str, path: str, limit: int) -> bytes | None:
         os.close(descriptor)
 
 
-_REAL: dict[str, str] = {}
+_REAL_ROOTS: dict[str, str] = {}
 
 
 def _real_folder(root: str, folder: str) -> str:
-    real = _REAL.get(root)
+    real = _REAL_ROOTS.get(root)
     if real is None:
-        real = _REAL[root] = os.path.realpath(root)
+        real = _REAL_ROOTS[root] = os.path.realpath(root)
     return f"{real}/{folder}"
 
 
@@ -748,7 +752,7 @@ class PastTree(FileTree):
 
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         names = [oid.hex() if (oid := self.oid(path)) else "" for path in paths]
-        for path, (_, data) in zip(paths, self._git.blobs(names, limit=LARGEST), strict=True):
+        for path, (_, data) in zip(paths, self._git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
             yield path, data
 
 
@@ -758,7 +762,7 @@ class OldNameSearch:
     def __init__(self, names: Iterable[str]) -> None:
         self.names = {name: name.encode("utf-8", "surrogateescape") for name in names}
         raw = frozenset(self.names.values())
-        self._words = frozenset(name for name in raw if name.translate(_SPACED) == name)
+        self._words = frozenset(name for name in raw if name.translate(_NON_WORD_TO_SPACE) == name)
         self._others = raw - self._words  # flags, names with a mark, letters of other scripts
         self._found: dict[bytes, frozenset[bytes]] = {}  # by blob
 
@@ -767,57 +771,59 @@ class OldNameSearch:
         return self._found.get(oid)
 
     def look_into(self, oid: bytes, data: bytes) -> frozenset[bytes]:
-        found = self._words.intersection(data.translate(_SPACED).split())
+        found = self._words.intersection(data.translate(_NON_WORD_TO_SPACE).split())
         found |= {name for name in self._others if name in data}
-        self._found[oid] = found or _NOTHING
+        self._found[oid] = found or _NO_NAMES
         return found
 
 
-_NOTHING: frozenset[bytes] = frozenset()
-_SPACED = bytes(byte if byte < 128 and (chr(byte).isalnum() or byte == ord("_")) else 32 for byte in range(256))
+_NO_NAMES: frozenset[bytes] = frozenset()
+_NON_WORD_TO_SPACE = bytes(
+    byte if byte < 128 and (chr(byte).isalnum() or byte == ord("_")) else 32 for byte in range(256)
+)
 
 
-def read_past(
+def read_old_tree(
     git: Git,
     store: FactsCache,
     commit: str,
     now: CheckoutFiles,
     names: Iterable[str],
-    sought: OldNameSearch,
+    search: OldNameSearch,
     *,
     deadline: float | None = None,
 ) -> PastTree:
     """The files of an old commit that are not as they are now, with the facts of those that have one of some names."""
-    asked = {sought.names[name] for name in names}
-    entries = list(_other_files(git, commit, now))
+    asked = {search.names[name] for name in names}
+    entries = list(_files_changed_since(git, commit, now))
     wanted = [
         (path, oid, language_for(path))
         for path, oid in entries
-        if ((seen := sought.in_blob(oid)) is None or not asked.isdisjoint(seen))
+        if ((seen := search.in_blob(oid)) is None or not asked.isdisjoint(seen))
         and kind_of(path) in (FileKind.CODE, FileKind.TEST)
     ]
     known = store.blob_ids([(oid, language) for _, oid, language in wanted])
     missing = [item for item in wanted if (item[1], item[2]) not in known]
     is_partial = False
     if missing:
-        with store.transaction(vital=True):
+        with store.transaction(required=True):
             oids = [oid.hex() for _, oid, _ in missing]
             for count, ((path, oid, language), (_, data)) in enumerate(
-                zip(missing, git.blobs(oids, limit=LARGEST), strict=True)
+                zip(missing, git.blobs(oids, limit=MAX_SOURCE_BYTES), strict=True)
             ):
-                if deadline is not None and count % _SHARE == 0 and time.monotonic() > deadline:
+                if deadline is not None and count % _FILES_PER_BATCH == 0 and time.monotonic() > deadline:
                     raise VerifyTimeout
                 if data is None:
                     is_partial = True
-                elif not asked.isdisjoint(sought.look_into(oid, data)):
-                    known[oid, language] = _blob(store, oid, language, data, path)
+                elif not asked.isdisjoint(search.look_into(oid, data)):
+                    known[oid, language] = _add_facts(store, oid, language, data, path)
     ids = [known.get((oid, language_for(path)), 0) for path, oid in entries]
     tree = PastTree(git, store, commit, entries, ids)
     tree.is_partial = is_partial
     return tree
 
 
-def _other_files(git: Git, commit: str, now: CheckoutFiles) -> Iterator[tuple[str, bytes]]:
+def _files_changed_since(git: Git, commit: str, now: CheckoutFiles) -> Iterator[tuple[str, bytes]]:
     """The plain files of a commit that the checkout has not as they are, with their blobs."""
     found = git.run("diff-tree", "-r", "-z", "--no-renames", commit, now.state.head, "--", timeout=60).split(b"\0")
     changed = set()
@@ -827,7 +833,7 @@ def _other_files(git: Git, commit: str, now: CheckoutFiles) -> Iterator[tuple[st
         changed.add(path)
         if mode.startswith(b":100"):
             yield path, bytes.fromhex(oid.decode())[:20]
-    yield from ((path, oid) for path, oid in now.lost if path not in changed)
+    yield from ((path, oid) for path, oid in now.changed_since_head if path not in changed)
 
 
 def read_file(git: Git, store: FactsCache, commit: str, path: str, oid: bytes | None) -> PastTree:

@@ -59,11 +59,11 @@ def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:
         root = os.path.realpath(folder)
         git = os.path.join(root, ".git")
         if root not in found and os.path.lexists(git):
-            found[root] = _look(root, git, answers)
+            found[root] = _read_remotes(root, git, answers)
     return list(found.values())
 
 
-def _look(root: str, git: str, answers: Answers) -> Checkout:
+def _read_remotes(root: str, git: str, answers: Answers) -> Checkout:
     stamp = "-"
     try:
         info = os.stat(os.path.join(git, "config") if os.path.isdir(git) else git)
@@ -72,17 +72,19 @@ def _look(root: str, git: str, answers: Answers) -> Checkout:
         pass
     key = f"remotes {root} {stamp}"
     is_linked = not os.path.isdir(git)
-    odd = irregular_file_failure(root)
-    known = answers.answer(key) if not is_linked and odd is None else None
+    irregular = irregular_file_failure(root)
+    known = answers.answer(key) if not is_linked and irregular is None else None
     if known is None:
-        asked = Git(root)
+        runner = Git(root)
         try:
-            asked.run("rev-parse", "--git-dir")
+            runner.run("rev-parse", "--git-dir")
         except GitFailed as error:
-            told = _remotes(asked, "--file", os.path.join(git, "config"))  # a file like any other: git reads that
-            told = told or [name for name in (remote_name(Path(root)),) if name]
-            return Checkout(root, (*told, os.path.basename(root)), is_linked, str(error))
-        known = "\n".join(_remotes(asked, "--local"))
+            names_in_config = _remotes(
+                runner, "--file", os.path.join(git, "config")
+            )  # a file like any other: git reads that
+            names_in_config = names_in_config or [name for name in (remote_name(Path(root)),) if name]
+            return Checkout(root, (*names_in_config, os.path.basename(root)), is_linked, str(error))
+        known = "\n".join(_remotes(runner, "--local"))
         answers.remember(key, known)
     names = tuple(name for name in known.split("\n") if name)
     return Checkout(root, (*names, os.path.basename(root)), is_linked)

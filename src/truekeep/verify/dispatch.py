@@ -14,7 +14,7 @@ from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS
 from truekeep.verify.commit_claims import check_commits
-from truekeep.verify.git_history import LAG
+from truekeep.verify.git_history import MAX_MERGE_LAG
 from truekeep.verify.line_claims import check_line
 from truekeep.verify.package_claims import check_decision, check_package, check_script, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
@@ -24,8 +24,8 @@ from truekeep.verify.system_claims import check_bundle, check_containers, check_
 from truekeep.verify.verdict import MOVED, Question, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
-_ODD_NAMES = (".rb", ".ex", ".exs", ".cr", ".clj", ".cljs", ".cljc")  # where names may end in a mark
-_ONE_BY_ONE = {
+_MARKED_NAME_ENDINGS = (".rb", ".ex", ".exs", ".cr", ".clj", ".cljs", ".cljc")  # where names may end in a mark
+_SINGLE_CHECKS = {
     "path": check_path,
     "directory": check_path,
     "line": check_line,
@@ -39,7 +39,7 @@ _ONE_BY_ONE = {
 
 def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     """A verdict for each question, in order; None where a weak claim turned out to be none."""
-    questions = _spelt(world, questions)
+    questions = _fix_spelling(world, questions)
     by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
     _load_history(world, questions)
@@ -48,20 +48,20 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     try:
         found.update(check_commits(world, by_kind["commit"]))
     except GitFailed as error:
-        found.update({id(item): _unanswered(item, error) for item in by_kind["commit"]})
+        found.update({id(item): _failed(item, error) for item in by_kind["commit"]})
     found.update(check_units(world, by_kind["unit"]))
     found.update(check_ports(world, by_kind["port"]))
     found.update(check_containers(world, by_kind["container"]))
     found.update(check_urls(world, by_kind["url"]))
-    _prime_paths(world, questions)
-    found.update(_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
-    for kind, check in _ONE_BY_ONE.items():
+    _prefetch_paths(world, questions)
+    found.update(_check_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
+    for kind, check in _SINGLE_CHECKS.items():
         for question in by_kind[kind]:
-            found[id(question)] = _guarded(check, world, question)
-    return [_with_dirt(world, _unless_past(found.get(id(question)))) for question in questions]
+            found[id(question)] = _run_check(check, world, question)
+    return [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
 
 
-def _with_dirt(world: World, verdict: Verdict | None) -> Verdict | None:
+def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:
     """A move to where nobody has committed anything is one that may be taken back."""
     if verdict is None or verdict.verdict != MOVED or verdict.is_dirty:
         return verdict
@@ -70,7 +70,7 @@ def _with_dirt(world: World, verdict: Verdict | None) -> Verdict | None:
     return verdict._replace(is_dirty=True) if is_open else verdict
 
 
-def _unless_past(verdict: Verdict | None) -> Verdict | None:
+def _drop_if_past(verdict: Verdict | None) -> Verdict | None:
     """A sentence that speaks of loss may well say that this is lost: then that is no news."""
     return None if verdict is not None and verdict.is_rot and verdict.claim.may_be_past else verdict
 
@@ -98,17 +98,17 @@ def _with_places(world: World, questions: Sequence[Question]) -> Sequence[Questi
     return [check(question) for question in questions]
 
 
-def _spelt(world: World, questions: Sequence[Question]) -> Sequence[Question]:
+def _fix_spelling(world: World, questions: Sequence[Question]) -> Sequence[Question]:
     """`valid?` is a name in Ruby, `vec!` is `vec` in Rust, and `width?` is `width` that may be missing."""
     odd = {question.claim.name for question in questions if question.claim.name.endswith(("?", "!"))}
     if not odd:
         return questions
     known = world.now.find("names", {*odd, *(name.rstrip("?!") for name in odd)})
-    is_kept = any(path.endswith(_ODD_NAMES) for path in world.now.paths)
+    has_marked_names = any(path.endswith(_MARKED_NAME_ENDINGS) for path in world.now.paths)
 
     def spell(question: Question) -> Question:
         name, bare = question.claim.name, question.claim.name.rstrip("?!")
-        if name not in odd or known[name] or (is_kept and not known[bare]):
+        if name not in odd or known[name] or (has_marked_names and not known[bare]):
             return question
         return question._replace(claim=question.claim._replace(name=bare))
 
@@ -125,21 +125,21 @@ def _load_history(world: World, questions: Sequence[Question]) -> None:
     if needed:
         days = [at for at in needed if at is not None]
         try:
-            world.past.load(max(0, min(days) - LAG) if days and len(days) == len(needed) else 0)
+            world.past.load(max(0, min(days) - MAX_MERGE_LAG) if days and len(days) == len(needed) else 0)
         except VerifyTimeout:
             return
 
 
-def _prime_paths(world: World, questions: Sequence[Question]) -> None:
+def _prefetch_paths(world: World, questions: Sequence[Question]) -> None:
     """Ask once for all paths that neither the checkout nor its history knows whether another branch has them."""
     try:
-        world.prime_elsewhere([name for question in questions if (name := unknown_path(world, question))])
+        world.prefetch_last_commits([name for question in questions if (name := unknown_path(world, question))])
     except VerifyTimeout:
         return
 
 
-def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:
-    questions = [question for question in questions if not _is_of_another(world, question.claim)]
+def _check_symbols(world: World, questions: list[Question]) -> dict[int, Verdict | None]:
+    questions = [question for question in questions if not _belongs_to_other_tool(world, question.claim)]
     if not questions:
         return {}
     found: dict[int, Verdict | None] = {}
@@ -161,31 +161,31 @@ def _symbols(world: World, questions: list[Question]) -> dict[int, Verdict | Non
         missing = [question for question in missing if id(question) not in found]
         symbols.prepare_past(missing)
     except (VerifyTimeout, GitFailed) as error:
-        return {id(item): found.get(id(item)) or _unanswered(item, error) for item in questions}
+        return {id(item): found.get(id(item)) or _failed(item, error) for item in questions}
     for question in missing:
         try:
             found[id(question)] = symbols.check_past(question)
         except (VerifyTimeout, GitFailed) as error:
-            found[id(question)] = _unanswered(question, error)
+            found[id(question)] = _failed(question, error)
     return found
 
 
-def _is_of_another(world: World, claim: Claim) -> bool:
+def _belongs_to_other_tool(world: World, claim: Claim) -> bool:
     """Whether a flag is one of a common tool that is not made here."""
     tool = claim.owner.lower()
     return claim.kind == "flag" and tool in TOOLS and tool not in world.products
 
 
-def _guarded(check: object, world: World, question: Question) -> Verdict | None:
+def _run_check(check: object, world: World, question: Question) -> Verdict | None:
     assert callable(check)
     try:
         verdict: Verdict | None = check(world, question)
     except (VerifyTimeout, GitFailed) as error:
-        return _unanswered(question, error)
+        return _failed(question, error)
     return verdict
 
 
-def _unanswered(question: Question, error: VerifyTimeout | GitFailed) -> Verdict:
+def _failed(question: Question, error: VerifyTimeout | GitFailed) -> Verdict:
     if isinstance(error, GitFailed):
         return unverifiable(question, "git-failed", str(error))
     return unverifiable(question, "out-of-time", "not found in the time that was given")

@@ -24,7 +24,7 @@ _OPAQUE = tuple(
     ".egg .jar .class .pyc .so .o .a .dll .exe .mp3 .mp4 .wav .ogg .webm .mov .avi .min.js .min.css .map .snap "
     ".sqlite .db .parquet .geojson .ipynb .csv .tsv".split()
 )
-_LOCKS = frozenset(
+_LOCK_FILES = frozenset(
     "package-lock.json yarn.lock pnpm-lock.yaml bun.lock Cargo.lock poetry.lock uv.lock Pipfile.lock "
     "Gemfile.lock composer.lock "
     "go.sum pubspec.lock Podfile.lock flake.lock mix.lock".split()
@@ -59,7 +59,7 @@ class FileKind(enum.Enum):
 def kind_of(path: str) -> FileKind:
     name = path.rpartition("/")[2]
     lowered = name.lower()
-    if lowered.endswith(_OPAQUE) or name in _LOCKS:
+    if lowered.endswith(_OPAQUE) or name in _LOCK_FILES:
         return FileKind.OPAQUE
     language = language_for(path)
     if not language:
@@ -96,7 +96,7 @@ def read_facts(data: bytes, language: str, kind: FileKind) -> tuple[bytes, bytes
     if b"--" in code:
         words.update(_FLAG.findall(code))
     words.update(_KEBAB.findall(code))
-    mentioned = _mentions(_blanked(data, code)) - words if code != data else set()
+    mentioned = _mentions(_comments_only(data, code)) - words if code != data else set()
     return _keys(defined), _keys(words), _keys(mentioned)
 
 
@@ -107,7 +107,7 @@ def _mentions(text: bytes) -> set[bytes]:
     return found
 
 
-def _blanked(data: bytes, code: bytes) -> bytes:
+def _comments_only(data: bytes, code: bytes) -> bytes:
     """What was blanked out of the code, with blanks where the code was. As numbers: a loop over bytes would be slow."""
     size = len(data)
     blanks = int.from_bytes(b" " * size, "little")

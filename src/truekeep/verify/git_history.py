@@ -18,14 +18,14 @@ from typing import NamedTuple
 from truekeep.core.git import Git, GitFailed
 from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import (
-    LARGEST,
+    MAX_SOURCE_BYTES,
     CheckoutFiles,
     CheckoutState,
     OldNameSearch,
     PastTree,
     VerifyTimeout,
     read_file,
-    read_past,
+    read_old_tree,
 )
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.languages import clean
@@ -34,12 +34,12 @@ from truekeep.verify.results import stamp_of
 
 _DAY = 86_400
 _NEVER = 1 << 60
-_STEPS = 60  # renames that one path is followed through
+_MAX_RENAMES = 60  # renames that one path is followed through
 _ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 # Where to look for something that has no date: so many commits back, then so many days.
-LAG = 90 * 86_400  # seconds that a commit may be older than the merge which brought it
-_BACK = (1, 2, 4, 8, 16, 32, 64, 128)
-_AGES = (
+MAX_MERGE_LAG = 90 * 86_400  # seconds that a commit may be older than the merge which brought it
+_CHECKPOINT_COMMITS = (1, 2, 4, 8, 16, 32, 64, 128)
+_CHECKPOINT_DAYS = (
     30, 60, 90, 135, 180, 225, 270, 320, 365, 430, 500, 570, 640, 730, 820, 910, 1_000, 1_150, 1_300, 1_500, 1_700,
     1_950, 2_200, 2_550, 2_900, 3_400, 4_000,
 )  # fmt: skip
@@ -73,7 +73,7 @@ class Past:
         reach = stamp_of(state.common_dir, "shallow") if state.is_shallow else ""
         self.key = f"{state.git_dir} {reach}".rstrip()
         self._since: int | None = None
-        self._sought = OldNameSearch(())
+        self._name_search = OldNameSearch(())
         self._files: dict[str, PastTree] = {}
         self._touches: dict[str, list[tuple[Commit, str]]] = {}
         self._touched_since: dict[str, int] = {}  # how far back that goes, by path
@@ -81,7 +81,7 @@ class Past:
         self._renamed: dict[str, dict[str, str]] = {}
         self.problem = ""  # why history could not be read, for people
         # A rename without an edit is seen by the ids of its files; a partial clone has no more of them than that.
-        self._finding = ("-M100%",) if state.is_lazy else ("-M", "-l2000")
+        self._rename_options = ("-M100%",) if state.is_lazy else ("-M", "-l2000")
         self._is_partial = state.is_lazy  # something of it was not read: what was not found may be there
 
     def _check_time(self) -> None:
@@ -138,22 +138,22 @@ class Past:
 
     # Names that were never anything here: so many texts speak of other projects' code that it pays to remember.
 
-    def never_until(self, name: str) -> int:
+    def absent_until(self, name: str) -> int:
         """Up to when a name is known to have been in no code; 0 when nobody has looked."""
         return int(self.store.answer(f"never {self.key} {name}") or 0)
 
-    def remember_never(self, names: Iterable[str]) -> None:
+    def remember_absent(self, names: Iterable[str]) -> None:
         if self._is_partial or self.problem:
             return
         with self.store.transaction():
             for name in names:
                 self.store.remember(f"never {self.key} {name}", str(self.state.head_at))
 
-    def was(self, name: str, commit: str) -> str | None:
+    def cached_definitions(self, name: str, commit: str) -> str | None:
         """What an earlier run saw of a name at a commit (or, without one, anywhere): history does not change."""
         return self.store.answer(f"was {self.key} {commit} {name}")
 
-    def remember_was(self, name: str, commit: str, seen: str) -> None:
+    def remember_old_definitions(self, name: str, commit: str, seen: str) -> None:
         if seen or not self._is_partial:
             self.store.remember(f"was {self.key} {commit} {name}", seen)
 
@@ -190,7 +190,7 @@ class Past:
         return True
 
     def _append(self, revisions: str, *, since: int, keep: bool) -> None:
-        rows, failure = self._log(revisions, *self._finding, "--diff-filter=DR", since=since)
+        rows, failure = self._log(revisions, *self._rename_options, "--diff-filter=DR", since=since)
         is_sound = failure is None
         if failure is not None:
             # A blob is missing somewhere back there. What was deleted before is still known, only not where to.
@@ -223,23 +223,23 @@ class Past:
 
     def follow(self, path: str, since: int | None, alive: Container[str]) -> Trail | None:
         """Where a path went after this time; without one, after its last mention. None: history has no trace of it."""
-        self.load(max(0, since - LAG) if since is not None else 0)
+        self.load(max(0, since - MAX_MERGE_LAG) if since is not None else 0)
         current, last = path, ""
         at = since - _DAY if since is not None else None
         trail: Trail | None = None
-        for _ in range(_STEPS):
+        for _ in range(_MAX_RENAMES):
             rows = self.store.rows(
                 "SELECT at, id, new FROM step WHERE repository = ? AND old = ? ORDER BY at", (self.key, current)
             )
             later = [row for row in rows if at is not None and row[0] >= at and row[1] != last]
-            rows = [row for row in rows if row[1] != last and (at is None or row[0] >= at - LAG)]
+            rows = [row for row in rows if row[1] != last and (at is None or row[0] >= at - MAX_MERGE_LAG)]
             if not rows:
                 break
             # From a known day on, the first thing that happened; otherwise the last, because the path is not there now.
             # A commit may be older than the merge that brought it: then it counts all the same.
             when, last, new = later[0] if later else rows[-1]
             at = max(when, at or when)
-            new = _real(new)
+            new = _decode_stored_path(new)
             trail = Trail(new, Commit(last, when), new or current)
             current = new or current
             if new and new in alive:
@@ -254,9 +254,9 @@ class Past:
         None when this branch never had it. Each step is a walk through history, so ask only for what had one.
         """
         current, trail = path, None
-        for _ in range(_STEPS):
+        for _ in range(_MAX_RENAMES):
             commit = self.last_touch(current)
-            new = _went(current, self._renames(commit.id)) if commit is not None else None
+            new = _rename_target(current, self._renames(commit.id)) if commit is not None else None
             if commit is None or new is None:
                 break
             trail = Trail(new, commit, new or current)
@@ -269,7 +269,7 @@ class Past:
         """What a commit renamed, old to new; an empty text for what it deleted."""
         if commit not in self._renamed:
             self._check_time()
-            rows, failure = self._log(commit, "--no-walk", *self._finding, "--diff-filter=DR", since=0)
+            rows, failure = self._log(commit, "--no-walk", *self._rename_options, "--diff-filter=DR", since=0)
             if failure is not None:
                 self.problem = failure.why
                 raise failure
@@ -280,7 +280,7 @@ class Past:
         """What a file of today was called at that time."""
         self.load(at)
         current, limit = path, None
-        for _ in range(_STEPS):
+        for _ in range(_MAX_RENAMES):
             rows = self.store.rows(
                 "SELECT at, old FROM step WHERE repository = ? AND new = ? AND at > ? ORDER BY at DESC",
                 (self.key, current, at),
@@ -288,35 +288,35 @@ class Past:
             row = next((row for row in rows if limit is None or row[0] < limit), None)
             if row is None:
                 return current
-            current, limit = _real(row[1]), row[0]
+            current, limit = _decode_stored_path(row[1]), row[0]
         return current
 
-    def under(self, folder: str, since: int | None) -> list[str]:
+    def files_removed_from(self, folder: str, since: int | None) -> list[str]:
         """The files that once were under a folder and left it."""
         self.load(since or 0)
         rows = self.store.rows(
             "SELECT DISTINCT old FROM step WHERE repository = ? AND old > ? AND old < ? AND at >= ? LIMIT 400",
             (self.key, f"{folder}/", f"{folder}0", (since or 0) - _DAY),
         )
-        return [_real(row[0]) for row in rows]
+        return [_decode_stored_path(row[0]) for row in rows]
 
-    def with_name(self, name: str, since: int | None) -> list[str]:
+    def removed_paths_named(self, name: str, since: int | None) -> list[str]:
         """Every path of the records that ends in this file name."""
         self.load(since or 0)
         rows = self.store.rows(
             "SELECT DISTINCT old FROM step WHERE repository = ? AND (old = ? OR old LIKE ? ESCAPE '\\') LIMIT 20",
             (self.key, name, "%/" + name.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")),
         )
-        return [_real(row[0]) for row in rows]
+        return [_decode_stored_path(row[0]) for row in rows]
 
-    def left(self, path: str) -> Commit | None:
+    def last_removal(self, path: str) -> Commit | None:
         """The last commit that took a path away, by renaming or deleting it."""
         row = self.store.row(
             "SELECT id, at FROM step WHERE repository = ? AND old = ? ORDER BY at DESC LIMIT 1", (self.key, path)
         )
         return Commit(row[0], row[1]) if row is not None else None
 
-    def added(self, commit: str) -> list[str]:
+    def files_added_by(self, commit: str) -> list[str]:
         """The files that a commit added."""
         if commit in self._added:
             return self._added[commit]
@@ -334,18 +334,18 @@ class Past:
             )
         except GitFailed:
             return []
-        self._added[commit] = [_shown(item) for item in raw.split(b"\0") if item][:2_000]
+        self._added[commit] = [_decode_path(item) for item in raw.split(b"\0") if item][:2_000]
         return self._added[commit]
 
     def last_version(self, path: str) -> PastTree | None:
         """A file as it was just before it was taken away."""
-        commit = self.left(path)
+        commit = self.last_removal(path)
         if commit is None:
             return None
         tree = self.file(Commit(f"{commit.id}^", commit.at), path)
         return tree if tree.has(path) else None
 
-    def elsewhere(self, paths: Iterable[str]) -> dict[str, Commit]:
+    def last_commits(self, paths: Iterable[str]) -> dict[str, Commit]:
         """The last commit on any branch that touches each path, in one walk; what no commit has is left out."""
         asked = [path for path in dict.fromkeys(paths) if "\n" not in path]
         found: dict[str, Commit] = {}
@@ -367,7 +367,7 @@ class Past:
                     oid, _, seconds = item[1:].partition(b" ")
                     commit = Commit(oid.decode(), int(seconds.split(b"\n")[0]))
                 elif item:
-                    touched = _shown(item)
+                    touched = _decode_path(item)
                     for path in some if touched not in some else (touched,):
                         if touched == path or touched.startswith(path + "/"):
                             found.setdefault(path, commit)
@@ -391,22 +391,26 @@ class Past:
 
     # Code.
 
-    def seek(self, names: Iterable[str]) -> None:
+    def set_names(self, names: Iterable[str]) -> None:
         """Say which names old trees will be asked for."""
         asked = set(names)
-        if not asked <= self._sought.names.keys():
-            self._sought = OldNameSearch(asked)
+        if not asked <= self._name_search.names.keys():
+            self._name_search = OldNameSearch(asked)
 
     def tree(self, commit: str, names: Iterable[str], now: CheckoutFiles) -> PastTree | None:
         """What an old tree had otherwise than it is now, as far as its files have these names."""
         self._check_time()
         asked = set(names)
-        self.seek(asked)
+        self.set_names(asked)
         try:
             try:
-                tree = read_past(self.git, self.store, commit, now, asked, self._sought, deadline=self.deadline)
+                tree = read_old_tree(
+                    self.git, self.store, commit, now, asked, self._name_search, deadline=self.deadline
+                )
             except StoreLost:
-                tree = read_past(self.git, self.store, commit, now, asked, self._sought, deadline=self.deadline)
+                tree = read_old_tree(
+                    self.git, self.store, commit, now, asked, self._name_search, deadline=self.deadline
+                )
         except GitFailed as error:
             self.problem = error.why
             return None
@@ -430,16 +434,16 @@ class Past:
 
     def _find_checkpoints(self) -> list[Commit]:
         line = self._main_line
-        found = [Commit(*line[back]) for back in _BACK if back < len(line)]
-        for days in _AGES:
+        found = [Commit(*line[back]) for back in _CHECKPOINT_COMMITS if back < len(line)]
+        for days in _CHECKPOINT_DAYS:
             commit = self.commit_at(self.state.head_at - days * _DAY)
             if commit is None:
                 break
             if not found or commit.at < found[-1].at:
                 found.append(commit)
-        if line and found and found[-1].id != line[-1][0] and len(line) < 2 * _BACK[-1]:
+        if line and found and found[-1].id != line[-1][0] and len(line) < 2 * _CHECKPOINT_COMMITS[-1]:
             found.append(Commit(*line[-1]))
-        if self._main_line and found and self.state.head_at - self.oldest() > 2 * _AGES[-1] * _DAY:
+        if self._main_line and found and self.state.head_at - self.oldest() > 2 * _CHECKPOINT_DAYS[-1] * _DAY:
             middle = self.commit_at((found[-1].at + self.oldest()) // 2)
             if middle is not None:
                 found.append(middle)
@@ -466,7 +470,7 @@ class Past:
                 found[name] = bytes.fromhex(oid)[:20]
         return found
 
-    def touches(self, paths: Iterable[str], since: int) -> None:
+    def read_touches(self, paths: Iterable[str], since: int) -> None:
         """Read, in one walk, which commits changed these files since a time, and which blobs each had before."""
         missing = [path for path in dict.fromkeys(paths) if self._touched_since.get(path, since + 1) > since]
         for first in range(0, len(missing), 400):
@@ -491,32 +495,32 @@ class Past:
                     commit = Commit(oid.decode(), int(seconds.split(b"\n")[0]))
                 elif item.startswith(b":"):
                     before = item.split(b" ")[2].decode()
-                    path = _shown(next(items, b""))
+                    path = _decode_path(next(items, b""))
                     if path in self._touches:
                         self._touches[path].append((commit, before))
 
-    def prime_deleting(self, lost: Iterable[tuple[str, str, int]]) -> None:
+    def prefetch_removals(self, lost: Iterable[tuple[str, str, int]]) -> None:
         """Read the history of the files that lost these words in one walk, unless it is known already."""
-        unknown = [item for item in lost if self.store.answer(self._out_key(*item)) is None]
+        unknown = [item for item in lost if self.store.answer(self._removal_key(*item)) is None]
         if unknown:
-            self.touches({path for _, path, _ in unknown}, min(since for _, _, since in unknown))
+            self.read_touches({path for _, path, _ in unknown}, min(since for _, _, since in unknown))
 
-    def _out_key(self, word: str, path: str, since: int) -> str:
+    def _removal_key(self, word: str, path: str, since: int) -> str:
         return f"out {self.key} {self.state.head} {since} {word} {path}"
 
-    def deleting(self, word: str, path: str, since: int) -> Commit | None:
+    def find_removing_commit(self, word: str, path: str, since: int) -> Commit | None:
         """The last commit that took a word out of a file."""
-        key = self._out_key(word, path, since)
+        key = self._removal_key(word, path, since)
         known = self.store.answer(key)
         if known is None:
-            self.touches([path], since)
-            found = self._took_out(word, path)
+            self.read_touches([path], since)
+            found = self._find_removal(word, path)
             known = f"{found.id} {found.at}" if found else ""
             self.store.remember(key, known)
         oid, _, at = known.partition(" ")
         return Commit(oid, int(at)) if oid else None
 
-    def _took_out(self, word: str, path: str) -> Commit | None:
+    def _find_removal(self, word: str, path: str) -> Commit | None:
         """The newest commit before which a file had a word that it has no more; a definition, if it is still used."""
         edge = rb"[\w$-]" if "-" in word else rb"[\w$]"
         raw = word.encode("utf-8", "surrogateescape")
@@ -537,13 +541,13 @@ class Past:
         if has(now):
             return None
         # One after the other: a word may have come and gone more than once, so there is nothing to halve.
-        for commit, before in self._touches[path][:_STEPS]:
+        for commit, before in self._touches[path][:_MAX_RENAMES]:
             if has(self._blob(before)):
                 return commit
         return None
 
     def _blob(self, name: str) -> bytes | None:
-        return next(iter(list(self.git.blobs([name], limit=LARGEST))), ("", None))[1]
+        return next(iter(list(self.git.blobs([name], limit=MAX_SOURCE_BYTES))), ("", None))[1]
 
 
 def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:
@@ -558,13 +562,13 @@ def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:
             _, _, item = item.partition(b"\n")
             item = item.lstrip(b"\n")
         if item == b"D":
-            yield at, commit, _shown(next(items, b"")), ""
+            yield at, commit, _decode_path(next(items, b"")), ""
         elif item.startswith(b"R"):
-            old = _shown(next(items, b""))
-            yield at, commit, old, _shown(next(items, b""))
+            old = _decode_path(next(items, b""))
+            yield at, commit, old, _decode_path(next(items, b""))
 
 
-def _went(path: str, renames: Mapping[str, str]) -> str | None:
+def _rename_target(path: str, renames: Mapping[str, str]) -> str | None:
     """Where a commit took a file, or what was in a folder; empty: nowhere, it is deleted. None: it left it alone."""
     if path in renames:
         return renames[path]
@@ -576,12 +580,12 @@ def _went(path: str, renames: Mapping[str, str]) -> str | None:
     return heir if count * 5 >= sum(map(bool, inside.values())) * 3 else ""
 
 
-def _shown(raw: bytes) -> str:
+def _decode_path(raw: bytes) -> str:
     """A path as a checkout has it, with escapes for bytes that are no text."""
     return os.fsdecode(raw)
 
 
-def _real(stored: str) -> str:
+def _decode_stored_path(stored: str) -> str:
     """A path out of the store, which writes those escapes in letters."""
     if "\\udc" not in stored:
         return stored

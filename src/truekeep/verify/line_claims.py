@@ -13,17 +13,17 @@ from difflib import SequenceMatcher
 from hashlib import sha256
 from typing import NamedTuple
 
-from truekeep.verify.checkout import LARGEST, KeptDefinition, PastTree, digest_in, outline_in
+from truekeep.verify.checkout import MAX_SOURCE_BYTES, PastTree, StoredDefinition, digest_in, outline_in
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.languages import clean
 from truekeep.verify.path_claims import PathPlace, find_place, judge_by_tree, unread
 from truekeep.verify.repository import World, is_code, prefer, whole_word
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 
-_LONGEST = 20_000  # lines of a file that are aligned
-_ALIKE = 0.7  # of two lines, to be one that was edited
-_ENDS = ",;:{( "
-_PLAIN = ("variable", "key", "field", "constant")
+_MAX_ALIGNED_LINES = 20_000  # lines of a file that are aligned
+_MIN_EDITED_RATIO = 0.7  # of two lines, to be one that was edited
+_TRAILING_PUNCTUATION = ",;:{( "
+_DATA_KINDS = ("variable", "key", "field", "constant")
 
 
 class LinePlace(NamedTuple):
@@ -49,7 +49,9 @@ def check_line(world: World, question: Question) -> Verdict | None:
     if place is None:
         return unverifiable(question, "never-seen", f"nothing here has the path {claim.place}")
     then = _text_then(world, question, place.path)
-    found = _by_history(world, question, place, then) if then is not None else _by_words(world, question, place)
+    found = (
+        _by_history(world, question, place, then) if then is not None else _by_symbol_or_quote(world, question, place)
+    )
     if found is not None:
         return _placed(world, question, place, found)
     if not place.path and world.past.problem:
@@ -63,7 +65,7 @@ def check_line(world: World, question: Question) -> Verdict | None:
         return gone(
             question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE
         )
-    if _was_there(world, question):
+    if _was_removed(world, question):
         return gone(
             question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE
         )
@@ -123,7 +125,7 @@ def _text_then(world: World, question: Question, path: str) -> list[str] | None:
     names = [f"{commit.id}:{claim.place}"]
     if path:
         names += [f"{commit.id}:{world.past.name_then(path, commit.at)}", f"{commit.id}:{path}"]
-    for _, data in list(world.git.blobs(list(dict.fromkeys(names)), limit=LARGEST)):
+    for _, data in list(world.git.blobs(list(dict.fromkeys(names)), limit=MAX_SOURCE_BYTES)):
         if data is not None and claim.first <= len(_lines(data)):
             return _lines(data)
     return None
@@ -133,8 +135,8 @@ def _by_history(world: World, question: Question, place: PathPlace, then: Sequen
     """Find again what stood on the line: the same definition, else the same text."""
     claim = question.claim
     text = "\n".join(then).encode()
-    stood = sha256(text).hexdigest()[:24]
-    defined = _defined_then(world, text, stood, claim.place, claim.first)
+    old_digest = sha256(text).hexdigest()[:24]
+    defined = _defined_then(world, text, old_digest, claim.place, claim.first)
     outline = world.outline(place.path) if place.path else ()
     data = world.now.text(place.path) if place.path else None
     now = _lines(data) if data is not None else []
@@ -145,11 +147,11 @@ def _by_history(world: World, question: Question, place: PathPlace, then: Sequen
             is_same_text = now[same.line - 1].strip() == then[claim.first - 1].strip()
             is_edited = same.line == claim.first and not is_same_text
             return LinePlace(place.path, same.line, f"{same.kind} {same.name}", is_edited)
-        if item.kind not in _PLAIN:
+        if item.kind not in _DATA_KINDS:
             return _elsewhere(world, item, place.path, digest)
     if data is None:
         return None
-    key = f"aligned {stood} {claim.first} {sha256(data).hexdigest()[:24]}"
+    key = f"aligned {old_digest} {claim.first} {sha256(data).hexdigest()[:24]}"
     known = world.store.answer(key)
     if known is None:
         found = _aligned(place.path, then, now, claim.first)
@@ -160,11 +162,11 @@ def _by_history(world: World, question: Question, place: PathPlace, then: Sequen
 
 
 def _defined_then(
-    world: World, text: bytes, stood: str, path: str, line: int
-) -> tuple[KeptDefinition, str, int] | None:
+    world: World, text: bytes, old_digest: str, path: str, line: int
+) -> tuple[StoredDefinition, str, int] | None:
     """What an old text defined on a line, the digest of its body, and how many of its name and scope came before."""
     language = language_for(path)
-    key = f"defined {language} {stood} {line}"
+    key = f"defined {language} {old_digest} {line}"
     known = world.store.answer(key)
     if known is None:
         code = clean(text, language)
@@ -176,18 +178,18 @@ def _defined_then(
             found = item, digest_in(code, item), alike.index(item)
         known = json.dumps(found)
         world.store.remember(key, known)
-    kept = json.loads(known)
-    return (KeptDefinition(*kept[0]), kept[1], kept[2]) if kept else None
+    stored = json.loads(known)
+    return (StoredDefinition(*stored[0]), stored[1], stored[2]) if stored else None
 
 
-def _definition_at(outline: Sequence[KeptDefinition], line: int) -> KeptDefinition | None:
+def _definition_at(outline: Sequence[StoredDefinition], line: int) -> StoredDefinition | None:
     """The definition that begins on a line: the largest one, if several do."""
     return max((item for item in outline if item.line == line), key=lambda item: item.end - item.line, default=None)
 
 
 def _same_definition(
-    world: World, path: str, item: KeptDefinition, which: int, now: Sequence[KeptDefinition], digest: str
-) -> KeptDefinition | None:
+    world: World, path: str, item: StoredDefinition, which: int, now: Sequence[StoredDefinition], digest: str
+) -> StoredDefinition | None:
     """The definition of the same name and scope; overloads and getters are counted from the top."""
     same = [other for other in now if (other.name, other.scope) == (item.name, item.scope)]
     if len(same) > 1:
@@ -198,7 +200,7 @@ def _same_definition(
     return same[0] if same else None
 
 
-def _elsewhere(world: World, item: KeptDefinition, path: str, digest: str) -> LinePlace | None:
+def _elsewhere(world: World, item: StoredDefinition, path: str, digest: str) -> LinePlace | None:
     """The only definition of that name, kind and scope in another file of the code."""
     files = [
         other for other in prefer(world.now.find("names", [item.name])[item.name]) if is_code(other) and other != path
@@ -217,39 +219,39 @@ def _elsewhere(world: World, item: KeptDefinition, path: str, digest: str) -> Li
     return None
 
 
-def _print_of(text: str) -> str:
+def _line_digest(text: str) -> str:
     return sha256(text.strip().encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> LinePlace | None:
     """Where a line of the old text is in the new one, by the lines around it."""
     text = then[line - 1]
-    shown = _print_of(text)
+    digest = _line_digest(text)
     if list(then) == list(now):
-        return LinePlace(path, line, shown)
+        return LinePlace(path, line, digest)
     head, tail = _shared_ends(then, now)
     if line <= head:
-        return LinePlace(path, line, shown)
+        return LinePlace(path, line, digest)
     if line > len(then) - tail:
-        return LinePlace(path, line + len(now) - len(then), shown)
+        return LinePlace(path, line + len(now) - len(then), digest)
     if (alone := _unique(now, text)) and _unique(then, text):
-        return LinePlace(path, alone, shown)  # the only such line in both: no need to align them
-    if len(then) <= _LONGEST and len(now) <= _LONGEST:
+        return LinePlace(path, alone, digest)  # the only such line in both: no need to align them
+    if len(then) <= _MAX_ALIGNED_LINES and len(now) <= _MAX_ALIGNED_LINES:
         old, new = then[head : len(then) - tail], now[head : len(now) - tail]
         at = line - 1 - head
         for tag, start, stop, other, other_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
             if not start <= at < stop:
                 continue
             if tag == "equal":
-                return LinePlace(path, head + other + at - start + 1, shown)
+                return LinePlace(path, head + other + at - start + 1, digest)
             unique = _unique(now, text)
             if unique:
-                return LinePlace(path, unique, shown)
+                return LinePlace(path, unique, digest)
             if tag == "replace":
                 return _edited(path, text, now, head + other, head + other_stop)
             return None
     unique = _unique(now, text)
-    return LinePlace(path, unique, shown) if unique else None
+    return LinePlace(path, unique, digest) if unique else None
 
 
 def _edited(path: str, text: str, now: Sequence[str], first: int, last: int) -> LinePlace | None:
@@ -260,7 +262,9 @@ def _edited(path: str, text: str, now: Sequence[str], first: int, last: int) -> 
         matcher = SequenceMatcher(None, bare, now[at].strip(), autojunk=False)
         if matcher.real_quick_ratio() > best and matcher.quick_ratio() > best and (ratio := matcher.ratio()) > best:
             best, best_at = ratio, at + 1
-    return LinePlace(path, best_at, _print_of(now[best_at - 1]), is_edited=True) if best >= _ALIKE else None
+    return (
+        LinePlace(path, best_at, _line_digest(now[best_at - 1]), is_edited=True) if best >= _MIN_EDITED_RATIO else None
+    )
 
 
 def _unique(now: Sequence[str], text: str) -> int:
@@ -283,7 +287,7 @@ def _shared_ends(then: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
     return head, tail
 
 
-def _by_words(world: World, question: Question, place: PathPlace) -> LinePlace | None:
+def _by_symbol_or_quote(world: World, question: Question, place: PathPlace) -> LinePlace | None:
     """Without a date: the code that the memory quotes beside the number, else the symbol that it names."""
     claim = question.claim
     data = world.now.text(place.path) if place.path else None
@@ -298,11 +302,15 @@ def _by_words(world: World, question: Question, place: PathPlace) -> LinePlace |
     owned = [item for item in named if owner and owner.rpartition(".")[2] in item.scope.split(".")] or named
     if name and data is not None and 0 < claim.first <= len(_lines(data)):
         said = _lines(data)[claim.first - 1].encode()
-        if whole_word(name).search(said) and not _began_at(world, claim.place, name, claim.first):
-            return LinePlace(place.path, claim.first, _print_of(said.decode("utf-8", "replace")))  # where it is called
+        if whole_word(name).search(said) and not _was_defined_at(world, claim.place, name, claim.first):
+            return LinePlace(
+                place.path, claim.first, _line_digest(said.decode("utf-8", "replace"))
+            )  # where it is called
     for item in owned:
         is_start = item.line == claim.first
-        if is_start or (item.line < claim.first <= item.end and not _began_at(world, claim.place, name, claim.first)):
+        if is_start or (
+            item.line < claim.first <= item.end and not _was_defined_at(world, claim.place, name, claim.first)
+        ):
             return LinePlace(place.path, claim.first, f"{item.kind} {item.name}")
     if len(owned) == 1:
         return LinePlace(place.path, owned[0].line, f"{owned[0].kind} {name}")
@@ -318,15 +326,15 @@ def _by_words(world: World, question: Question, place: PathPlace) -> LinePlace |
 def _quoted(world: World, question: Question, path: str, lines: list[str]) -> LinePlace | None:
     """The line that holds a quotation: the one named, else the only one, else the nearest by far."""
     claim = question.claim
-    bare = claim.quote.strip().rstrip(_ENDS)
+    bare = claim.quote.strip().rstrip(_TRAILING_PUNCTUATION)
     if 0 < claim.first <= len(lines) and bare in lines[claim.first - 1]:
-        return LinePlace(path, claim.first, _print_of(lines[claim.first - 1]))
-    holding = [number for number, line in enumerate(lines, 1) if line.strip().rstrip(_ENDS) == bare]
+        return LinePlace(path, claim.first, _line_digest(lines[claim.first - 1]))
+    holding = [number for number, line in enumerate(lines, 1) if line.strip().rstrip(_TRAILING_PUNCTUATION) == bare]
     holding = holding or [number for number, line in enumerate(lines, 1) if bare in line]
     if holding:
         nearest = sorted(holding, key=lambda number: abs(number - claim.first))
         if len(nearest) == 1 or abs(nearest[1] - claim.first) > 3 * abs(nearest[0] - claim.first):
-            return LinePlace(path, nearest[0], _print_of(lines[nearest[0] - 1]))
+            return LinePlace(path, nearest[0], _line_digest(lines[nearest[0] - 1]))
         return None
     for data in _versions(world, claim.place):
         old = _lines(data)
@@ -355,11 +363,11 @@ def _versions(world: World, path: str) -> Iterator[bytes]:
             yield data
 
 
-def _was_there(world: World, question: Question) -> bool:
+def _was_removed(world: World, question: Question) -> bool:
     """Whether a file once had what a memory quotes or names beside a line's number, and has it no more."""
     claim = question.claim
     if claim.quote and not _is_name(claim.quote):
-        bare = claim.quote.strip().rstrip(_ENDS).encode()
+        bare = claim.quote.strip().rstrip(_TRAILING_PUNCTUATION).encode()
         now = world.now.text(claim.place) or b""
         return len(bare) > 8 and bare not in now and any(bare in data for data in _versions(world, claim.place))
     name = claim.near.rpartition(".")[2]
@@ -368,7 +376,7 @@ def _was_there(world: World, question: Question) -> bool:
     return _defined_before(world, claim.place, name) is not None
 
 
-def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, KeptDefinition] | None:
+def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, StoredDefinition] | None:
     """The definition of a name that a file had at a checkpoint."""
     for tree in _trees(world, path):
         for item in tree.outlines([path])[path]:
@@ -377,7 +385,7 @@ def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, KeptD
     return None
 
 
-def _began_at(world: World, path: str, name: str, line: int) -> bool:
+def _was_defined_at(world: World, path: str, name: str, line: int) -> bool:
     """Whether an earlier version of a file defined this name at this very line."""
     return any(
         item.name == name and item.line == line for tree in _trees(world, path) for item in tree.outlines([path])[path]

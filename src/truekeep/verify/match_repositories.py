@@ -31,7 +31,7 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.phrases import load_phrases
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
-from truekeep.verify.cache import begun_anew
+from truekeep.verify.cache import retry_if_damaged
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.checkouts import Checkout, choose_checkout
 from truekeep.verify.claim import Claim
@@ -49,16 +49,16 @@ if TYPE_CHECKING:
     from truekeep.verify.results import MemoryText
 
 MATCHED, AMBIGUOUS, THIN = OUTCOMES = ("matched", "ambiguous", "thin")
-_ENOUGH = 3  # claims that say one repository
-_ENOUGH_SURE = 2  # of them paths, definitions or commits: variables and flags only add to those
-_MOST = 100  # distinctive claims of one card that are looked at
-_SHOWN = 5
+_MIN_CLAIMS = 3  # claims that say one repository
+_MIN_SURE_CLAIMS = 2  # of them paths, definitions or commits: variables and flags only add to those
+_MAX_CLAIMS_PER_CARD = 100  # distinctive claims of one card that are looked at
+_MAX_PROOFS_SHOWN = 5
 
-_THERE = frozenset(("exists", "defined", "in-code", "same-line", "on-branch", "other-branch"))
-_WAS = frozenset(
+_PRESENT_REASONS = frozenset(("exists", "defined", "in-code", "same-line", "on-branch", "other-branch"))
+_PAST_REASONS = frozenset(
     ("deleted", "deleted-here", "removed", "only-mentioned", "several", "line-removed", "beyond-the-end", "unreachable")
 )
-_MAYBE = frozenset(("several", "ambiguous", "other-branch"))  # unverifiable, and known all the same
+_KNOWN_REASONS = frozenset(("several", "ambiguous", "other-branch"))  # unverifiable, and known all the same
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
@@ -145,22 +145,22 @@ class Matching:
         memories: Sequence[MemoryText],
         find_checkouts: Callable[[], list[Checkout]],
         *,
-        tell: Callable[[str, int, int], None] = lambda *_: None,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> tuple[list[Match], list[str]]:
         """What each of these cards, which name no repository, is about; and checkouts that could not be asked."""
         asked = [item for memory in memories if (item := self._ask(memory)) is not None]
         checkouts = find_checkouts() if asked else []
         unread = [f"{item.root} was not asked: {item.problem}" for item in checkouts if item.problem]
-        places = _places(checkouts)
+        places = _local_repositories(checkouts)
         answers: list[dict[int, list[Verdict | None]]] = []
         for number, place in enumerate(places):
-            tell("match", number, len(places))
+            progress("match", number, len(places))
             try:
-                answers.append(begun_anew(partial(self._answers, place.checkout.root, asked)))
+                answers.append(retry_if_damaged(partial(self._answers, place.checkout.root, asked)))
             except (GitFailed, VerifyTimeout) as error:
                 answers.append({})
                 unread.append(f"{place.checkout.root} was not asked: {error}")
-        tell("match", len(places), len(places))
+        progress("match", len(places), len(places))
         found = [
             self._decide(item, places, [answer.get(at, []) for answer in answers]) for at, item in enumerate(asked)
         ]
@@ -175,7 +175,7 @@ class Matching:
             return None  # written this very moment
         claims: dict[tuple[str, str], Claim] = {}
         for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
-            if not claim.is_past and len(claims) < _MOST and is_distinctive(claim):
+            if not claim.is_past and len(claims) < _MAX_CLAIMS_PER_CARD and is_distinctive(claim):
                 # What is gone is known as well, whatever the sentence says of it.
                 claims.setdefault(_key(claim), claim._replace(may_be_past=False))
         card = parse_card(memory.path.rpartition("/")[2], memory.text)
@@ -199,7 +199,7 @@ class Matching:
     def _decide(
         self, asked: _CardClaims, places: Sequence[_LocalRepository], answers: Sequence[Sequence[Verdict | None]]
     ) -> Match:
-        named, others = _named(asked.memory.text, places)
+        named, others = _named_repositories(asked.memory.text, places)
         knowing = [sum(bool(told) and _knows(told[at]) for told in answers) for at in range(len(asked.claims))]
         candidates = []
         for place, told in zip(places, answers, strict=True):
@@ -222,13 +222,13 @@ class Matching:
         match = Match(asked.memory.path, outcome, why, chosen, asked.digest)
         return match._replace(problem=_obstacle(asked, match)) if outcome == MATCHED else match
 
-    def write(self, matches: Sequence[Match], books: MemoryTransaction, *, actor: str) -> list[AssignmentOutcome]:
+    def write(self, matches: Sequence[Match], transaction: MemoryTransaction, *, actor: str) -> list[AssignmentOutcome]:
         """Write what was found into the cards, one entry each. Whoever calls has the lock."""
         done = []
         for match in matches:
             if not match.is_writable:
                 continue
-            staging = Staging(books.vault)
+            staging = Staging(transaction.vault)
             late = AssignmentOutcome(match.path, None, "edited meanwhile, so it was left alone; run it again")
             try:
                 data = staging.read(match.path)
@@ -237,13 +237,13 @@ class Matching:
                     continue
                 staging.splice(_splice(match.path, data, match.repository), 0)
                 note = f"repository: {match.repository} ({match.why})"[:300]
-                books.act(staging, LedgerEntry(at=as_stamp(self._now), verb="assigned", actor=actor, note=note))
+                transaction.act(staging, LedgerEntry(at=as_stamp(self._now), verb="assigned", actor=actor, note=note))
             except (UnsafePath, ChangedSince, OSError) as error:
                 done.append(AssignmentOutcome(match.path, None, f"left alone ({error})"))
             except EditedSince:
                 done.append(late)
             else:
-                entry = next(books.ledger.entries(limit=1)).id
+                entry = next(transaction.ledger.entries(limit=1)).id
                 done.append(AssignmentOutcome(match.path, entry, f"repository: {match.repository}"))
         return done
 
@@ -304,14 +304,14 @@ def _knows(verdict: Verdict | None) -> bool:
     if verdict is None or verdict.reason in ("in-memory", "on-this-host"):
         return False
     if verdict.verdict == GONE:
-        return verdict.reason in _WAS
-    return verdict.verdict in (CONFIRMED, MOVED, CHANGED) or verdict.reason in _MAYBE
+        return verdict.reason in _PAST_REASONS
+    return verdict.verdict in (CONFIRMED, MOVED, CHANGED) or verdict.reason in _KNOWN_REASONS
 
 
 def _proves(verdict: Verdict) -> bool:
     """Whether it is this repository's own; what it only uses may be any library's."""
     if verdict.verdict == CONFIRMED:
-        return verdict.reason in _THERE
+        return verdict.reason in _PRESENT_REASONS
     return verdict.verdict in (MOVED, CHANGED, GONE)
 
 
@@ -346,25 +346,25 @@ def _judge(candidates: Sequence[RepositoryCandidate], others: Sequence[str]) -> 
             return AMBIGUOUS, f"its text names {first.repository}, and also {others[0]}"
         if first.unknown > known:
             return AMBIGUOUS, f"its text names {first.repository}, which does not know most of what it says"
-        also = f", which knows {_counted(first.proofs)}" if first.proofs else ""
+        also = f", which knows {_list_proofs(first.proofs)}" if first.proofs else ""
         return MATCHED, f"its text names {first.repository}{also}"
-    if known < _ENOUGH or sure < _ENOUGH_SURE:
-        return THIN, f"only {_counted(first.proofs)} told it apart; {_ENOUGH} are needed"
+    if known < _MIN_CLAIMS or sure < _MIN_SURE_CLAIMS:
+        return THIN, f"only {_list_proofs(first.proofs)} told it apart; {_MIN_CLAIMS} are needed"
     if first.unknown * 2 > known:
-        return THIN, f"{_counted(first.proofs)} told it apart, but {first.unknown} of what it names are not there"
-    return MATCHED, f"{_counted(first.proofs)}, in no other checkout here"
+        return THIN, f"{_list_proofs(first.proofs)} told it apart, but {first.unknown} of what it names are not there"
+    return MATCHED, f"{_list_proofs(first.proofs)}, in no other checkout here"
 
 
-def _counted(proofs: Sequence[Proof]) -> str:
-    shown = [f"{proof.claim.shown}" for proof in proofs[:_SHOWN]]
-    more = f" and {len(proofs) - _SHOWN} more" if len(proofs) > _SHOWN else ""
+def _list_proofs(proofs: Sequence[Proof]) -> str:
+    shown = [f"{proof.claim.shown}" for proof in proofs[:_MAX_PROOFS_SHOWN]]
+    more = f" and {len(proofs) - _MAX_PROOFS_SHOWN} more" if len(proofs) > _MAX_PROOFS_SHOWN else ""
     return printable(", ".join(shown) + more)
 
 
 # The repositories here, and how texts call them.
 
 
-def _places(checkouts: Sequence[Checkout]) -> list[_LocalRepository]:
+def _local_repositories(checkouts: Sequence[Checkout]) -> list[_LocalRepository]:
     """Every repository once, with the checkout that verify would take for it."""
     found: dict[str, Checkout] = {}
     for item in sorted((item for item in checkouts if not item.problem), key=lambda item: item.is_linked):
@@ -403,7 +403,7 @@ def _name(item: Checkout, identity: str, checkouts: Sequence[Checkout]) -> str:
     return ""
 
 
-def _named(text: str, places: Sequence[_LocalRepository]) -> tuple[set[str], list[str]]:
+def _named_repositories(text: str, places: Sequence[_LocalRepository]) -> tuple[set[str], list[str]]:
     """The repositories here that a text names in full, and full names on known hosts that are of none of them."""
     low = text.lower()
     named: set[str] = set()

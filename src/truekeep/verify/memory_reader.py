@@ -14,7 +14,7 @@ from truekeep.memory.card import parse_day
 from truekeep.memory.file_scan import MemoryFile, iter_files, store_of
 from truekeep.search.file_metadata import describe
 from truekeep.text.encoding import decode_text
-from truekeep.verify.cache import FactsCache, begun_anew
+from truekeep.verify.cache import FactsCache, retry_if_damaged
 from truekeep.verify.checkouts import choose_checkout, find_checkouts
 from truekeep.verify.results import LineOrigin, MemoryText, end_of_day
 
@@ -85,7 +85,7 @@ class MemoryReader:
 
     def about(self, memories: Sequence[MemoryText], root: str, store: FactsCache) -> list[MemoryText]:
         """The memories about the repository of this checkout, and those without a repository."""
-        here = begun_anew(lambda: find_checkouts([Path(root)], store))
+        here = retry_if_damaged(lambda: find_checkouts([Path(root)], store))
 
         def belongs(memory: MemoryText) -> bool:
             own = memory.origin.repository

@@ -220,7 +220,7 @@ def find_last_listed(world: World, question: Question, word: str, has: Callable[
     for commit in commits:
         for path, manifest in world.manifests_at(commit.id):
             if has(manifest):
-                taker = world.past.deleting(word, path, commit.at) if world.options.deleting else None
+                taker = world.past.find_removing_commit(word, path, commit.at) if world.options.deleting else None
                 return LastListed(path, taker.id, taker.day) if taker is not None else LastListed(path)
     return None
 

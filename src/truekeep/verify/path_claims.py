@@ -39,12 +39,12 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if (place is None or not place.path) and (there := _in_head(world, question, name.strip("/"))) is not None:
         return there
     if place is not None and place.path and not place.is_moved:
-        return _there(world, question, place.path)
+        return _exists(world, question, place.path)
     if place is not None and place.path:
         return _moved(question, place)
     if place is not None and place.trail is not None:
         commit = place.trail.commit
-        if not is_folder and (heir := _contents_heir(world, name.strip("/"))):
+        if not is_folder and (heir := _find_contents_successor(world, name.strip("/"))):
             why = f"its contents went to {heir} in {commit.id[:10]} on {commit.day}"
             return moved(question, "contents-moved", why, heir, commit=commit.id, day=commit.day, rank=GIT)
         what = f"deleted in {commit.id[:10]} on {commit.day}"
@@ -63,7 +63,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if name in world.now.deleted or _was_folder(world, name):
         return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, dirty=True)
     verdict = _missing(world, question, name, is_folder=is_folder)
-    return verdict and verdict._replace(why=verdict.why + _on_letters(name))
+    return verdict and verdict._replace(why=verdict.why + _mixed_alphabet_note(name))
 
 
 def find_place(world: World, name: str, question: Question) -> PathPlace | None:
@@ -98,7 +98,7 @@ def _old_name(world: World, name: str, question: Question) -> PathPlace | None:
     path, now = name.strip("/"), world.now
     if question.written_at is None or question.claim.is_weak or not _is_relative(name) or now.behind(path):
         return None
-    if world.elsewhere(path) is None:
+    if world.last_commit(path) is None:
         return None
     trail = world.past.trace(path, lambda other: now.has(other) or now.has_folder(other))
     return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
@@ -171,7 +171,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
         return None  # everybody's: one in some folder that went away need not be the one that is meant
     trails = [
         trail
-        for path in world.past.with_name(name, question.written_at)
+        for path in world.past.removed_paths_named(name, question.written_at)
         if (trail := world.past.follow(path, question.written_at, world.now.position)) is not None
     ]
     if not trails:
@@ -186,7 +186,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
 
 def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
     """A folder whose files went: to where most of those that live went, if that is one place."""
-    files = world.past.under(folder, question.written_at)
+    files = world.past.files_removed_from(folder, question.written_at)
     if not files:
         return None
     heirs: dict[str, int] = {}
@@ -224,14 +224,16 @@ def _in_head(world: World, question: Question, path: str) -> Verdict | None:
     return gone(question, "deleted-here", why, rank=CODE, dirty=True, candidates=tuple(heirs[:5]))
 
 
-def _contents_heir(world: World, path: str) -> str:
+def _find_contents_successor(world: World, path: str) -> str:
     """The one file that was added when this one was deleted and that defines most of what it did; empty: none."""
     past = world.past
-    commit, before = past.left(path), past.last_version(path)
+    commit, before = past.last_removal(path), past.last_version(path)
     if commit is None or before is None:
         return ""
     names = {item.name for item in before.outlines([path])[path] if not item.scope}
-    added = [other for other in past.added(commit.id) if world.now.has(other) and is_code(other) == is_code(path)]
+    added = [
+        other for other in past.files_added_by(commit.id) if world.now.has(other) and is_code(other) == is_code(path)
+    ]
     if not names or not added or len(added) > 50:
         return ""
     defined = {other: {item.name for item in items} for other, items in world.now.outlines(added).items()}
@@ -282,7 +284,7 @@ def outside(question: Question, name: str) -> Verdict:
     return unverifiable(question, "outside", "outside the repository, and not on this machine: it may be on another")
 
 
-def _there(world: World, question: Question, path: str) -> Verdict:
+def _exists(world: World, question: Question, path: str) -> Verdict:
     name = question.claim.name.strip("/")
     dirty = path in world.now.position and world.now.is_dirty(path)
     if path == name or path == question.claim.name:
@@ -326,7 +328,7 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return unverifiable(question, "no-commits", "nothing was committed here yet")
     if now.state.is_shallow and not world.past.problem:
         return judge_by_tree(world, question, bare)
-    other = world.elsewhere(bare)
+    other = world.last_commit(bare)
     if not now.state.has_commits or world.past.problem:
         why = "not here, but this clone does not have everything"
         return unverifiable(question, "incomplete", why, candidates=near)
@@ -374,7 +376,7 @@ def unread(question: Question, through: str) -> Verdict:
     return unverifiable(question, "unread", f"behind {through}, a submodule or a link, which was not looked into")
 
 
-def _on_letters(name: str) -> str:
+def _mixed_alphabet_note(name: str) -> str:
     """A remark on a word that mixes alphabets: some of their letters look the same, and nobody sees it."""
     if name.isascii():
         return ""

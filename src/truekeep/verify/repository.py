@@ -12,17 +12,17 @@ from typing import Any
 
 from truekeep.core.git import GitFailed
 from truekeep.verify.cache import FactsCache, StoreLost
-from truekeep.verify.checkout import LARGEST, CheckoutFiles, KeptDefinition, read_checkout
+from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles, StoredDefinition, read_checkout
 from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import Commit, Past
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
 
-_LARGEST_LOCK = 20_000_000
-_KINDS = {FileKind.CODE: 0, FileKind.TEST: 1, FileKind.VENDORED: 2, FileKind.DOCUMENT: 3, FileKind.OPAQUE: 4}
-_CLOCK_SLACK = 86_400
-_OLD_MANIFESTS = 60
-_MOST_FILES = 20_000
+_MAX_MANIFEST_BYTES = 20_000_000
+_KIND_ORDER = {FileKind.CODE: 0, FileKind.TEST: 1, FileKind.VENDORED: 2, FileKind.DOCUMENT: 3, FileKind.OPAQUE: 4}
+_CLOCK_SLACK_SECONDS = 86_400
+_MAX_OLD_MANIFESTS = 60
+_MAX_FILES_ON_DISK = 20_000
 
 
 class World:
@@ -41,7 +41,7 @@ class World:
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
         self.places: dict[Any, Any] = {}  # where paths are, as far as that was found out
-        self._elsewhere: dict[str, Commit | None] = {}
+        self._last_commits: dict[str, Commit | None] = {}
         self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
         self._on_disk: dict[str, list[str]] = {}
 
@@ -49,7 +49,7 @@ class World:
         """Whether this checkout has seen the days after the memory was written."""
         if self.options.is_current:
             return True
-        return written_at is not None and self.now.state.head_at >= written_at - _CLOCK_SLACK
+        return written_at is not None and self.now.state.head_at >= written_at - _CLOCK_SLACK_SECONDS
 
     def knows_absence(self, written_at: int | None) -> bool:
         """Whether what is not in the tree can be called gone although history cannot be read.
@@ -58,17 +58,17 @@ class World:
         """
         return not self.now.state.is_whole and self.is_newer_than(written_at)
 
-    def elsewhere(self, path: str) -> Commit | None:
+    def last_commit(self, path: str) -> Commit | None:
         """The last commit on any branch that touches a path. Ask `prime_elsewhere` for many before."""
-        if path not in self._elsewhere:
-            self.prime_elsewhere([path])
-        return self._elsewhere[path]
+        if path not in self._last_commits:
+            self.prefetch_last_commits([path])
+        return self._last_commits[path]
 
-    def prime_elsewhere(self, paths: Iterable[str]) -> None:
-        asked = [path for path in paths if path not in self._elsewhere]
+    def prefetch_last_commits(self, paths: Iterable[str]) -> None:
+        asked = [path for path in paths if path not in self._last_commits]
         state = self.now.state
-        found = self.past.elsewhere(asked) if asked and state.head and state.has_commits else {}
-        self._elsewhere.update({path: found.get(path) for path in asked})
+        found = self.past.last_commits(asked) if asked and state.head and state.has_commits else {}
+        self._last_commits.update({path: found.get(path) for path in asked})
 
     def is_late(self) -> bool:
         deadline = self.options.deadline
@@ -79,7 +79,7 @@ class World:
         """Whether what is not found here is not there: everything could be read."""
         return not self.now.is_partial
 
-    def outline(self, path: str) -> tuple[KeptDefinition, ...]:
+    def outline(self, path: str) -> tuple[StoredDefinition, ...]:
         return self.now.outlines([path])[path]
 
     def find_word(self, path: str, word: str) -> int:
@@ -111,9 +111,9 @@ class World:
             with suppress(GitFailed):
                 raw = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", commit, "--", timeout=60)
                 paths = [path for item in raw.split(b"\0") if is_manifest(path := os.fsdecode(item))]
-                paths = sorted(paths, key=lambda path: (path.count("/"), path))[:_OLD_MANIFESTS]
+                paths = sorted(paths, key=lambda path: (path.count("/"), path))[:_MAX_OLD_MANIFESTS]
                 names = [f"{commit}:{path}" for path in paths]
-                for path, (_, data) in zip(paths, self.git.blobs(names, limit=LARGEST), strict=True):
+                for path, (_, data) in zip(paths, self.git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
                     if data is not None:
                         found.append((path, read_manifest(path, data)))
             self._manifests_at[commit] = found
@@ -128,7 +128,7 @@ class World:
                 folders[:] = [name for name in folders if name not in ("node_modules", ".git")]
                 relative = os.path.relpath(here, self.root)
                 found += [f"{relative}/{name}" for name in files]
-                if len(found) > _MOST_FILES:
+                if len(found) > _MAX_FILES_ON_DISK:
                     break
             self._on_disk[top] = found
         return self._on_disk[top]
@@ -140,7 +140,7 @@ def read_manifests(now: CheckoutFiles) -> Iterable[tuple[str, Manifest]]:
         path for path in now.paths if is_manifest(path) and kind_of(path) not in (FileKind.VENDORED, FileKind.TEST)
     ]
     for path in sorted(paths, key=lambda path: (path.count("/"), path))[:400]:
-        data = now.data(path, _LARGEST_LOCK)
+        data = now.data(path, _MAX_MANIFEST_BYTES)
         if data is not None:
             yield path, read_manifest(path, data)
 
@@ -154,11 +154,11 @@ def whole_word(word: str) -> re.Pattern[bytes]:
 
 def prefer(paths: Iterable[str]) -> list[str]:
     """Paths in the order in which they are likely meant: code before tests, near before deep."""
-    return sorted(set(paths), key=lambda path: (_KINDS[kind_of(path)], path.count("/"), len(path), path))
+    return sorted(set(paths), key=lambda path: (_KIND_ORDER[kind_of(path)], path.count("/"), len(path), path))
 
 
 def is_code(path: str) -> bool:
     return kind_of(path) is FileKind.CODE
 
 
-__all__ = ["LARGEST", "Options", "World", "is_code", "prefer", "read_manifests", "whole_word"]
+__all__ = ["MAX_SOURCE_BYTES", "Options", "World", "is_code", "prefer", "read_manifests", "whole_word"]

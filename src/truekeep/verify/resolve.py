@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from truekeep.search.searcher import Hit
 
 REFUTED = 6  # behind every rank of verdicts
-_ON_TOPIC = 0.6  # of the best hit's score, for a passage to speak of the same thing
-_RECENT = 7  # days: what "the last days" are
+_MIN_RELATIVE_SCORE = 0.6  # of the best hit's score, for a passage to speak of the same thing
+_RECENT_DAYS = 7  # days: what "the last days" are
 
 
 class RankedPassage(NamedTuple):
@@ -48,7 +48,7 @@ def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolut
     best_score = max((hit.score for hit in hits), default=0.0)
     best: dict[str, Hit] = {}  # one source counts once, by its best passage
     for hit in sorted(hits, key=lambda hit: -hit.score):
-        if hit.score >= best_score * _ON_TOPIC:
+        if hit.score >= best_score * _MIN_RELATIVE_SCORE:
             best.setdefault(hit.path, hit)
     about = list(best.values())
     statements = sorted((_statement(hit) for hit in about), key=lambda item: (item.rank, _age_key(item)))
@@ -82,7 +82,7 @@ def _statement(hit: Hit) -> RankedPassage:
         rank, trust = CODE, "code agrees"
     elif CONFIRMED in words:
         rank, trust = GIT, "git agrees"
-    elif hit.age_days is not None and 0 <= hit.age_days <= _RECENT:
+    elif hit.age_days is not None and 0 <= hit.age_days <= _RECENT_DAYS:
         rank, trust = RECENT, "memory of the last days"
     else:
         rank, trust = OLDER, "older memory"

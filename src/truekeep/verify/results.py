@@ -15,7 +15,7 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.file_io import read_head
-from truekeep.verify.cache import FactsCache, begun_anew, read_rows
+from truekeep.verify.cache import FactsCache, read_rows, retry_if_damaged
 from truekeep.verify.claim import VERSION, Claim
 from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
 
@@ -30,12 +30,12 @@ else:
         except ImportError:
             from hashlib import sha256
 
-LASTING = 300  # seconds that what the machine said (ports, units, containers) may be shown for
+MAX_LIVE_AGE_SECONDS = 300  # seconds that what the machine said (ports, units, containers) may be shown for
 NO_REPOSITORY = "the memory names no repository"
-_RUN = "verified"  # among the answers that the facts keep
-_LIVE = ("port", "unit", "container")
-_REFS = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
-_BY_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
+_FULL_RUN_KEY = "verified"  # among the answers that the facts keep
+_LIVE_KINDS = ("port", "unit", "container")
+_REF_FILES = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
+_REASONS_FROM_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
 
 
 def end_of_day(day: date | None) -> int | None:
@@ -94,7 +94,7 @@ class CheckedMemory(NamedTuple):
         return sum(item.verdict == verdict for item in self.verdicts)
 
 
-def keep(
+def save_verdicts(
     store: FactsCache,
     memories: Sequence[MemoryText],
     results: Sequence[CheckedMemory],
@@ -111,10 +111,10 @@ def keep(
         places = {item.place.partition(":")[0] for item in checked.verdicts}
         places |= {item.claim.place for item in checked.verdicts}
         places |= {item.claim.name for item in checked.verdicts if item.claim.kind in ("path", "directory")}
-        if any(item.reason in _BY_REFS for item in checked.verdicts):
-            places.update(_REFS)
+        if any(item.reason in _REASONS_FROM_REFS for item in checked.verdicts):
+            places.update(_REF_FILES)
         inside = sorted(place for place in places if place and place[0] not in "/~")
-        beside = sorted(set(_beside(checked.verdicts, workspace)))
+        beside = sorted(set(_paths_outside(checked.verdicts, workspace)))
         stamp = {
             "version": VERSION,
             "origins": _origins(memory),
@@ -142,7 +142,9 @@ def recall(
 
     `look` gives a checkout's stamp: whoever asks about many memories looks once.
     """
-    row = begun_anew(lambda: store.row("SELECT seal, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,)))
+    row = retry_if_damaged(
+        lambda: store.row("SELECT seal, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,))
+    )
     digest = digest_text(memory.text)
     if row is None or row[0] != _seal(digest, row[2], row[3]):
         return None
@@ -158,7 +160,7 @@ def recall(
         if known != (look or quick_stamp)(place) or any(stamp_of(place, path) != was for path, was in files.items()):
             return None
     verdicts = tuple(unpack_verdict(item) for item in json.loads(row[3]))
-    if any(item.claim.kind in _LIVE for item in verdicts) and time.time() - row[1] > LASTING:
+    if any(item.claim.kind in _LIVE_KINDS for item in verdicts) and time.time() - row[1] > MAX_LIVE_AGE_SECONDS:
         return None
     return CheckedMemory(
         path=memory.path,
@@ -207,7 +209,7 @@ def modified_at(path: str) -> float:
         return 0.0
 
 
-def _beside(verdicts: Iterable[Verdict], workspace: str) -> Iterator[str]:
+def _paths_outside(verdicts: Iterable[Verdict], workspace: str) -> Iterator[str]:
     """The places outside of any checkout that were looked at, of which only whether they are there counts."""
     for item in verdicts:
         name = item.claim.name
@@ -292,13 +294,13 @@ def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
 
 def note_run(store: FactsCache) -> None:
     """Note, once, that all of memory was held against code: what has no checkout here leaves no verdict of its own."""
-    if store.answer(_RUN) is None:
-        store.remember(_RUN, "all")
+    if store.answer(_FULL_RUN_KEY) is None:
+        store.remember(_FULL_RUN_KEY, "all")
 
 
 def has_run(path: str) -> bool:
     """Whether all of memory was ever held against code, by a file of facts."""
-    return bool(read_rows(path, "SELECT 1 FROM answer WHERE key = ?", (_RUN,)))
+    return bool(read_rows(path, "SELECT 1 FROM answer WHERE key = ?", (_FULL_RUN_KEY,)))
 
 
 def read_seals(path: str) -> list[tuple[str, bytes, float]]:
@@ -306,7 +308,7 @@ def read_seals(path: str) -> list[tuple[str, bytes, float]]:
     return [(memory, seal, at) for memory, seal, at in read_rows(path, "SELECT path, seal, at FROM verdict")]
 
 
-def count_kept(path: str, memories: Iterable[str]) -> dict[str, tuple[int, ...]]:
+def count_stored_verdicts(path: str, memories: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Of some memories in a file of facts, how many kept verdicts there are of each word, in the order of VERDICTS."""
     found: dict[str, tuple[int, ...]] = {}
     wanted = sorted(memories)

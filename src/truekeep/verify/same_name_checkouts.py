@@ -36,13 +36,13 @@ class SameNames:
     def __init__(self, ledger: Ledger, machine: str, writers: Mapping[str, str]) -> None:
         self._ledger, self._machine, self._writers = ledger, machine, writers
         self._firsts: dict[str, Path] = {}
-        self._told: dict[Path, str] = {}
+        self._conflicts: dict[Path, str] = {}
 
-    def tell(self, root: Path, repository: str) -> str:
+    def find_conflict(self, root: Path, repository: str) -> str:
         """What to say where another repository has this name, whose handoffs came first; else empty."""
-        if root not in self._told:
-            self._told[root] = self._compare(find_top(root) or root, repository)
-        return self._told[root]
+        if root not in self._conflicts:
+            self._conflicts[root] = self._compare(find_top(root) or root, repository)
+        return self._conflicts[root]
 
     def _compare(self, root: Path, repository: str) -> str:
         first = first_checkout(self._ledger, repository, self._machine, self._writers)
@@ -70,7 +70,7 @@ def first_checkout(ledger: Ledger, repository: str, machine: str, writers: Mappi
     return None
 
 
-def believed(checkouts: Sequence[Checkout], first: First, answers: Answers) -> tuple[list[Checkout], list[str]]:
+def mark_same_names(checkouts: Sequence[Checkout], first: First, answers: Answers) -> tuple[list[Checkout], list[str]]:
     """The checkouts, those of a borrowed name marked as such; and one sentence for each of them.
 
     Only names that several claim cost anything, and what git answered is kept.
@@ -79,7 +79,7 @@ def believed(checkouts: Sequence[Checkout], first: First, answers: Answers) -> t
     for at, item in enumerate(checkouts):
         for name in item.names[:-1] if not item.problem else ():
             claims[name.lower()].append(at)
-    found, told = list(checkouts), list[str]()
+    found, notices = list(checkouts), list[str]()
     for members in claims.values():
         if len(members) < 2:
             continue
@@ -91,9 +91,9 @@ def believed(checkouts: Sequence[Checkout], first: First, answers: Answers) -> t
             mine = found[at].names
             left = tuple(name for name in mine[:-1] if name not in spelled)
             why = f"is called {spelled[0]} as {_shown(Path(owner.root))} is, and shares no commit with it"
-            told.append(f"{_shown(Path(checkouts[at].root))} {why}: {_shown(Path(owner.root))} is used")
+            notices.append(f"{_shown(Path(checkouts[at].root))} {why}: {_shown(Path(owner.root))} is used")
             found[at] = found[at]._replace(names=(*left, mine[-1])) if left else found[at]._replace(problem=why)
-    return found, list(dict.fromkeys(told))
+    return found, list(dict.fromkeys(notices))
 
 
 def find_same_names(
@@ -127,7 +127,7 @@ def find_same_names(
                 ledger.close()
         return None
 
-    return tuple(believed(find_checkouts(clashing, answers), first, answers)[1])
+    return tuple(mark_same_names(find_checkouts(clashing, answers), first, answers)[1])
 
 
 class _KnownAnswers:

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from truekeep.verify.checkout import FileTree, KeptDefinition
+from truekeep.verify.checkout import FileTree, StoredDefinition
 from truekeep.verify.claim import Claim
 from truekeep.verify.file_kinds import FileKind, kind_of, language_for
 from truekeep.verify.git_history import Commit
@@ -22,30 +22,32 @@ from truekeep.verify.path_claims import PathPlace, find_place
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
 
-_LOOKED_AT = 8  # files that are opened to find one definition
-_HOLDERS = frozenset(
+_MAX_FILES_PER_NAME = 8  # files that are opened to find one definition
+_CONTAINER_KINDS = frozenset(
     ("class", "struct", "interface", "trait", "enum", "type", "object", "module", "namespace", "protocol", "extension",
      "union", "record", "impl", "mixin", "service", "message", "actor")
 )  # fmt: skip
-FOREIGN = frozenset(
+LIBRARY_NAMES = frozenset(
     "std core alloc Math JSON Object Array Promise Number String Date Reflect Symbol Map Set window document console "
     "process fs path os sys json asyncio subprocess re logging typing unittest pytest pathlib datetime collections "
     "itertools functools np pd torch java javax kotlin System Console".split()
 )
-_TREES = 12  # old commits that one run looks into
-_CONFIG = frozenset(("key",))
+_MAX_OLD_TREES = 12  # old commits that one run looks into
+_CONFIG_KINDS = frozenset(("key",))
 _HEADER_WORDS = frozenset(
     "class struct interface trait enum object record public private protected internal abstract final sealed static "
     "export default extends implements with pub type data open case metaclass".split()
 )
-_TYPES = frozenset(("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record"))
+_TYPE_KINDS = frozenset(
+    ("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record")
+)
 
 
 class Spot(NamedTuple):
     """A definition and the file that has it."""
 
     path: str
-    outline: KeptDefinition
+    outline: StoredDefinition
     tree: FileTree
 
     @property
@@ -77,7 +79,7 @@ class Symbols:
         self._names = self.find_names(question.claim for question in questions)
         self._files = world.now.find("names", self._names)
         self._users: dict[str, list[str]] = {}
-        self._then: dict[Wanted, OldDefinitions] = {}
+        self._old_definitions: dict[Wanted, OldDefinitions] = {}
         self._outline_all()
 
     @staticmethod
@@ -92,19 +94,19 @@ class Symbols:
     def _outline_all(self) -> None:
         wanted: set[str] = set()
         for question in self.questions:
-            wanted.update(self._likely(question))
+            wanted.update(self._likely_files(question))
         self._outlines = dict(self.world.now.outlines(wanted))
 
-    def _likely(self, question: Question) -> list[str]:
+    def _likely_files(self, question: Question) -> list[str]:
         """The few files that are opened for one claim."""
         claim = question.claim
         files = self._files.get(claim.name, [])
-        chosen = prefer(files)[:_LOOKED_AT]
+        chosen = prefer(files)[:_MAX_FILES_PER_NAME]
         if (place := self._place(question)) is not None and place.path:
             chosen.append(place.path)
         if claim.kind == "method":
             owners = set(self._files.get(claim.owner.rpartition(".")[2], ()))
-            chosen += prefer(owners & set(files))[:_LOOKED_AT]
+            chosen += prefer(owners & set(files))[:_MAX_FILES_PER_NAME]
             chosen += self._module_files(claim.owner)
         return chosen
 
@@ -135,7 +137,7 @@ class Symbols:
         commit = self.world.past.commit_at(question.written_at or 0)
         return commit.id if commit is not None else ""
 
-    def outline(self, path: str) -> tuple[KeptDefinition, ...]:
+    def outline(self, path: str) -> tuple[StoredDefinition, ...]:
         if path not in self._outlines:
             self._outlines[path] = self.world.outline(path)
         return self._outlines[path]
@@ -155,8 +157,8 @@ class Symbols:
             return confirmed(question, "exists", "a file of that name is there", claim.name)
         if claim.kind == "method" and claim.owner:
             return self._method(question)
-        spots = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
-        spots.sort(key=lambda spot: spot.outline.kind in _CONFIG)
+        spots = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
+        spots.sort(key=lambda spot: spot.outline.kind in _CONFIG_KINDS)
         if spots:
             return self._defined(question, spots[0], len(spots))
         return None
@@ -175,7 +177,7 @@ class Symbols:
             return None
         spots = self.spots(claim.name, [place.path])
         if claim.owner:
-            spots = [spot for spot in spots if _owned(spot.outline, claim.owner)] or spots
+            spots = [spot for spot in spots if _is_in_owner(spot.outline, claim.owner)] or spots
         if spots:
             if place.is_moved:
                 return self._moved_with_file(question, spots[0], place)
@@ -199,13 +201,13 @@ class Symbols:
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
         files = set(self._files.get(claim.name, ()))
-        both = prefer(files & set(self._files.get(owner, ())))[: _LOOKED_AT * 2]
-        spots = [spot for spot in self.spots(claim.name, both) if _owned(spot.outline, claim.owner)]
+        both = prefer(files & set(self._files.get(owner, ())))[: _MAX_FILES_PER_NAME * 2]
+        spots = [spot for spot in self.spots(claim.name, both) if _is_in_owner(spot.outline, claim.owner)]
         spots = [spot for spot in spots if is_code(spot.path)] or spots
         if not spots:
             # Methods may stand apart from their type: Go, Rust and C++ name the owner in the scope.
-            apart = self.spots(claim.name, prefer(files)[: _LOOKED_AT * 2])
-            spots = [spot for spot in apart if _owned(spot.outline, claim.owner) and is_code(spot.path)]
+            apart = self.spots(claim.name, prefer(files)[: _MAX_FILES_PER_NAME * 2])
+            spots = [spot for spot in apart if _is_in_owner(spot.outline, claim.owner) and is_code(spot.path)]
         if spots:
             return self._defined(question, spots[0], len(spots))
         modules = self._module_files(claim.owner)
@@ -246,73 +248,73 @@ class Symbols:
             commit = past.commit_at(question.written_at) if question.written_at is not None else None
             owner = question.claim.owner.rpartition(".")[2] if question.claim.kind == "method" else ""
             owners = [owner] if owner and not any(map(is_code, self._files.get(owner, ()))) else []
-            for name in (*_then_spellings(question.claim), *owners):
+            for name in (*_old_spellings(question.claim), *owners):
                 if commit is None or commit.id == past.state.head:
                     undated.add((name, question.written_at))
-                elif past.was(name, commit.id) is None:
+                elif past.cached_definitions(name, commit.id) is None:
                     commits[commit.id] = commit
                     dated[commit.id].add((name, question.written_at))
-                elif not self._recall(name, question.written_at, commit.id):
+                elif not self._load_cached(name, question.written_at, commit.id):
                     undated.add((name, question.written_at))
-        left = {name for name, _ in undated if past.was(name, "") is None}
-        past.seek(left.union(*({name for name, _ in wanted} for wanted in dated.values())))
+        left = {name for name, _ in undated if past.cached_definitions(name, "") is None}
+        past.set_names(left.union(*({name for name, _ in wanted} for wanted in dated.values())))
         most_wanted = sorted(dated, key=lambda oid: -len(dated[oid]))
         for number, oid in enumerate(most_wanted):
-            undated |= self._look_into(commits[oid], dated[oid], oid) if number < _TREES else dated[oid]
-        self._look_back({wanted for wanted in undated if not self._recall(*wanted, "")})
-        for oid in most_wanted[_TREES:]:  # the next run is to find the same, without looking
+            undated |= self._search_tree(commits[oid], dated[oid], oid) if number < _MAX_OLD_TREES else dated[oid]
+        self._search_checkpoints({wanted for wanted in undated if not self._load_cached(*wanted, "")})
+        for oid in most_wanted[_MAX_OLD_TREES:]:  # the next run is to find the same, without looking
             for name, at in dated[oid]:
-                past.remember_was(name, oid, _as_seen(self._then.get((name, at))))
+                past.remember_old_definitions(name, oid, _pack_old_definitions(self._old_definitions.get((name, at))))
         if self.world.options.deleting:
-            lost = [(name, _places(then)[0], then.commit.at) for (name, _), then in self._then.items()]
-            past.prime_deleting(lost)
+            lost = [(name, _places(then)[0], then.commit.at) for (name, _), then in self._old_definitions.items()]
+            past.prefetch_removals(lost)
 
-    def _look_back(self, wanted: set[Wanted]) -> None:
+    def _search_checkpoints(self, wanted: set[Wanted]) -> None:
         """Look into ever older trees for what has no date. A name that is nowhere is not looked for again."""
         past = self.world.past
-        until = {name: past.never_until(name) for name, _ in wanted}
+        until = {name: past.absent_until(name) for name, _ in wanted}
         for commit in past.checkpoints() if wanted else ():
             due = {item for item in wanted if commit.at > until[item[0]]}
-            wanted -= due - self._look_into(commit, due, "")
-        past.remember_never({name for name, _ in wanted})
+            wanted -= due - self._search_tree(commit, due, "")
+        past.remember_absent({name for name, _ in wanted})
 
-    def _look_into(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
+    def _search_tree(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
         """Search one old tree; what it does not have is left over."""
         names = {name for name, _ in wanted}
         tree = self.world.past.tree(commit.id, names, self.world.now) if wanted else None
         if tree is None:
             return wanted
         defining = tree.find("names", names)
-        outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_LOOKED_AT]})
+        outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_MAX_FILES_PER_NAME]})
         users = tree.find("words", {name for name in names if not defining[name]})
         left = set()
         for name, at in wanted:
             spots = tuple(
                 Spot(path, item, tree)
-                for path in prefer(defining[name])[:_LOOKED_AT]
+                for path in prefer(defining[name])[:_MAX_FILES_PER_NAME]
                 for item in outlines.get(path, ())
                 if item.name == name
             )
-            used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_LOOKED_AT]
+            used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_MAX_FILES_PER_NAME]
             if spots or used:
-                self._then[name, at] = then = OldDefinitions(commit, spots, used)
-                self.world.past.remember_was(name, base, _as_seen(then))
+                self._old_definitions[name, at] = then = OldDefinitions(commit, spots, used)
+                self.world.past.remember_old_definitions(name, base, _pack_old_definitions(then))
             else:
                 left.add((name, at))
                 if base:
-                    self.world.past.remember_was(name, base, "")
+                    self.world.past.remember_old_definitions(name, base, "")
         return left
 
-    def _recall(self, name: str, at: int | None, base: str) -> bool:
+    def _load_cached(self, name: str, at: int | None, base: str) -> bool:
         """Take what an earlier run found out; whether it had found something."""
-        known = self.world.past.was(name, base)
+        known = self.world.past.cached_definitions(name, base)
         if not known:
             return False
         (oid, seconds), spots, used = json.loads(known)
         commit = Commit(oid, seconds)
         file = self.world.past.file
-        found = tuple(Spot(path, KeptDefinition(*item), file(commit, path)) for path, item in spots)
-        self._then[name, at] = OldDefinitions(commit, found, tuple(used))
+        found = tuple(Spot(path, StoredDefinition(*item), file(commit, path)) for path, item in spots)
+        self._old_definitions[name, at] = OldDefinitions(commit, found, tuple(used))
         return True
 
     def is_word(self, claim: Claim) -> bool:
@@ -322,22 +324,22 @@ class Symbols:
     def check_past(self, question: Question) -> Verdict | None:
         """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
         claim = question.claim
-        then = self._then.get((claim.name, question.written_at))
+        then = self._old_definitions.get((claim.name, question.written_at))
         if self.is_word(claim):
-            return self._lost_word(question)
+            return self._check_missing_word(question)
         if claim.place:
-            return self._left_its_file(question, then)
+            return self._check_left_file(question, then)
         if claim.kind == "method" and claim.owner:
-            return self._lost_method(question, then)
-        return self._lost(question, then)
+            return self._check_missing_method(question, then)
+        return self._check_missing(question, then)
 
-    def _left_its_file(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
+    def _check_left_file(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
         """`name` in `file`, and the file does not define it now, or is gone itself."""
         claim = question.claim
         place = self._place(question)
-        elsewhere = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
+        elsewhere = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
         if claim.owner:
-            elsewhere = [spot for spot in elsewhere if _owned(spot.outline, claim.owner)]
+            elsewhere = [spot for spot in elsewhere if _is_in_owner(spot.outline, claim.owner)]
         before = self._in_file_then(question, then)
         line = self.world.find_word(place.path, claim.name) if not before and place is not None and place.path else 0
         if line and place is not None:
@@ -349,47 +351,49 @@ class Symbols:
                 return moved(question, "file-renamed", f"its file is now {place.path}", cite)
             return confirmed(question, "used", f"named in {cite}, not defined there", cite)
         if not elsewhere:
-            return self._lost(question, then)
+            return self._check_missing(question, then)
         if not before:
             # Nothing says that the file ever defined it: the name alone is the claim.
             return self._defined(question, elsewhere[0], len(elsewhere))
-        heir = _heir(before, elsewhere)
-        if heir is not None:
-            return self._moved_to(question, heir)
+        successor = _find_successor(before, elsewhere)
+        if successor is not None:
+            return self._moved_to(question, successor)
         cites = tuple(spot.cite for spot in elsewhere[:5])
         what = f"no longer in {claim.place}; {len(elsewhere)} other places define the name"
         return gone(question, "several", what, candidates=cites, rank=CODE)
 
-    def _lost_method(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
+    def _check_missing_method(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
         """`Owner.name` without such a name in the body of such an owner."""
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
-        now = [spot for spot in self.spots(claim.name, self._likely(question)) if is_code(spot.path)]
-        now = [spot for spot in now if spot.outline.kind not in _CONFIG]
-        owned_then = [spot for spot in then.spots if _owned(spot.outline, claim.owner)] if then else []
+        now = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
+        now = [spot for spot in now if spot.outline.kind not in _CONFIG_KINDS]
+        owned_then = [spot for spot in then.spots if _is_in_owner(spot.outline, claim.owner)] if then else []
         owners = prefer(self._files.get(owner, ()))
         in_code = [path for path in owners if is_code(path)]
         modules = self._module_files(claim.owner)
         top = claim.owner.partition(".")[0]
-        if top in FOREIGN and not modules and not any(map(is_code, self._files.get(top, ()))):
+        if top in LIBRARY_NAMES and not modules and not any(map(is_code, self._files.get(top, ()))):
             # Of the language, or of a library that everybody has.
             return None if claim.is_weak else unverifiable(question, "of-others", f"{top} is not made here")
         if now and in_code and not modules and not self._is_type(owner, in_code):
             return self._defined(question, now[0], len(now))  # a variable or a key: what it is, is not written there
         if owned_then:
-            heir = _heir(owned_then, now)
-            if heir is not None and (not in_code or heir.outline.kind == owned_then[0].outline.kind):
-                why = f"now {heir.outline.qualified} in {heir.cite}"
-                if heir.outline.scope.rpartition(".")[2] != owner:
-                    return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", (heir.cite,))
-                return self._moved_to(question, heir, why)
+            successor = _find_successor(owned_then, now)
+            if successor is not None and (not in_code or successor.outline.kind == owned_then[0].outline.kind):
+                why = f"now {successor.outline.qualified} in {successor.cite}"
+                if successor.outline.scope.rpartition(".")[2] != owner:
+                    return self._gone_since(
+                        question, then, f"{claim.owner} has no {claim.name} any more", (successor.cite,)
+                    )
+                return self._moved_to(question, successor, why)
             cites = tuple(spot.cite for spot in now[:5])
-            return self._gone_then(question, then, f"{claim.owner} has no {claim.name} any more", cites)
+            return self._gone_since(question, then, f"{claim.owner} has no {claim.name} any more", cites)
         for path in modules:
             if line := self.world.find_word(path, claim.name):
                 return confirmed(question, "used", f"named in {path}:{line}, not defined there", f"{path}:{line}")
         if now and in_code and (before := self._in_body_before(question, in_code, owner)) is not None:
-            return self._gone_then(question, before, f"{owner} has no {claim.name} any more", ())
+            return self._gone_since(question, before, f"{owner} has no {claim.name} any more", ())
         if now and in_code and not modules and (why := self._cannot_inherit(in_code, owner, now)):
             return unverifiable(question, "not-in-body", why, candidates=(now[0].cite,))
         if now and (in_code or modules):
@@ -399,11 +403,13 @@ class Symbols:
             return self._without_owner(question, owner, now)
         if claim.is_weak and not in_code and not modules:
             return None
-        return self._lost(question, then)
+        return self._check_missing(question, then)
 
     def _is_type(self, name: str, files: Sequence[str]) -> bool:
         """Whether one of these files defines a class, a type or a module of this name."""
-        return any(item.name == name and item.kind in _HOLDERS for path in files[:4] for item in self.outline(path))
+        return any(
+            item.name == name and item.kind in _CONTAINER_KINDS for path in files[:4] for item in self.outline(path)
+        )
 
     def _in_body_before(self, question: Question, owners: Sequence[str], owner: str) -> OldDefinitions | None:
         """The old body of a class that had this name, if the class inherits from nothing and has it no more."""
@@ -416,7 +422,7 @@ class Symbols:
             for then in [commit] if dated and commit is not None else past.checkpoints():
                 tree = past.file(then, path)
                 found = [item for item in tree.outlines([path])[path] if item.name == question.claim.name]
-                owned = tuple(Spot(path, item, tree) for item in found if _owned(item, owner))
+                owned = tuple(Spot(path, item, tree) for item in found if _is_in_owner(item, owner))
                 if owned:
                     return OldDefinitions(then, owned, ())
         return None
@@ -432,7 +438,7 @@ class Symbols:
             if name not in files:
                 files[name] = [path for path in prefer(self.world.now.find("names", [name])[name]) if is_code(path)]
             found = [(path, item) for path in files[name][:3] for item in self.outline(path) if item.name == name]
-            if any(item.kind not in _TYPES for _, item in found) and name == owner:
+            if any(item.kind not in _TYPE_KINDS for _, item in found) and name == owner:
                 return ""
             bases = {base for path, item in found for base in self._bases(path, item)}
             if bases & scopes:
@@ -443,13 +449,13 @@ class Symbols:
             return f"not in the body of {owner}; it may come from {sorted(unknown)[0]}, which is not here"
         return f"neither {owner} nor what it inherits from has it; {now[0].cite} defines the name elsewhere"
 
-    def _bases(self, path: str, item: KeptDefinition) -> set[str]:
+    def _bases(self, path: str, item: StoredDefinition) -> set[str]:
         """The names that a class's first line has besides its own."""
         head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
         names = {name.decode() for name in re.findall(rb"[A-Za-z_]\w*", head)}
         return names - _HEADER_WORDS - {item.name}
 
-    def _has_bases(self, path: str, item: KeptDefinition) -> bool:
+    def _has_bases(self, path: str, item: StoredDefinition) -> bool:
         """Whether a class may inherit what is not in its body."""
         head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
         bare = re.sub(rb"\(\s*(?:object\s*)?\)", b"", head)
@@ -457,34 +463,34 @@ class Symbols:
 
     def _without_owner(self, question: Question, owner: str, now: Sequence[Spot]) -> Verdict | None:
         """`owner.name` where the name is defined and nothing is called owner: a variable, another project, or gone."""
-        then = self._then.get((owner, question.written_at))
-        if then is not None and any(is_code(spot.path) and spot.outline.kind in _TYPES for spot in then.spots):
-            return self._gone_then(question, then, f"{owner} is no more", tuple(spot.cite for spot in now[:3]))
+        then = self._old_definitions.get((owner, question.written_at))
+        if then is not None and any(is_code(spot.path) and spot.outline.kind in _TYPE_KINDS for spot in then.spots):
+            return self._gone_since(question, then, f"{owner} is no more", tuple(spot.cite for spot in now[:3]))
         if question.claim.is_weak:
             return None
         why = f"nothing here is called {owner}; {question.claim.name} alone is defined in {now[0].cite}"
         return unverifiable(question, "owner-unknown", why, candidates=(now[0].cite,))
 
-    def _lost(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
+    def _check_missing(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
         """A name that no code defines now."""
         claim = question.claim
-        likely = [path for path in prefer(self._users.get(claim.name, ()))[:_LOOKED_AT] if is_code(path)]
+        likely = [path for path in prefer(self._users.get(claim.name, ()))[:_MAX_FILES_PER_NAME] if is_code(path)]
         in_code = next((f"{path}:{line}" for path in likely if (line := self.world.find_word(path, claim.name))), "")
         defined_then = [spot for spot in then.spots if is_code(spot.path)] if then else []
-        tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_LOOKED_AT])
-        if defined_then and not (in_code and not _is_telling(defined_then)):
-            return self._gone_then(question, then, "", ())
+        tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_MAX_FILES_PER_NAME])
+        if defined_then and not (in_code and not _has_function_or_type(defined_then)):
+            return self._gone_since(question, then, "", ())
         if in_code:
             return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
         if tests and not (then and then.users):
             return self._defined(question, tests[0], len(tests), "defined-in-tests")
         if then is not None and ((then.users and not claim.is_weak) or then.spots) and not tests:
-            return self._gone_then(question, then, "", ())
+            return self._gone_since(question, then, "", ())
         if claim.is_weak:
             return None
-        return self._never(question)
+        return self._never_defined(question)
 
-    def _gone_then(
+    def _gone_since(
         self, question: Question, then: OldDefinitions | None, what: str, candidates: tuple[str, ...]
     ) -> Verdict:
         """Gone, with the last place, the commit that took it, and where it is still named."""
@@ -498,11 +504,11 @@ class Symbols:
             return unverifiable(question, "unreadable", f"{unread} had it, and cannot be read as text now")
         commit = None
         if self.world.options.deleting:
-            commit = self.world.past.deleting(claim.name, where, then.commit.at)
+            commit = self.world.past.find_removing_commit(claim.name, where, then.commit.at)
         said = f"{what}; " if what else ""
         had = f"was in {where} at {then.commit.id[:10]}"
         out = f", taken out in {commit.id[:10]} on {commit.day}" if commit else ""
-        mention = "" if what else self._mention(claim.name)
+        mention = "" if what else self._describe_mention(claim.name)
         return gone(
             question, "only-mentioned" if mention else "removed", f"{said}{had}{out}{mention}", place=where,
             commit=commit.id if commit else "", day=commit.day if commit else "", candidates=candidates,
@@ -515,7 +521,7 @@ class Symbols:
             now.has(path) and not now.blob_of(path) and kind_of(path) is not FileKind.OPAQUE
         )
 
-    def _mention(self, name: str) -> str:
+    def _describe_mention(self, name: str) -> str:
         """Where a word is still named although no code has it."""
         named = [*self.world.now.find("mentions", [name])[name]]
         named += [path for path in self._users.get(name, ()) if not is_code(path)]
@@ -527,16 +533,16 @@ class Symbols:
                 return f"; now only named in {what} ({path}:{line})"
         return ""
 
-    def _never(self, question: Question) -> Verdict:
-        if where := self._should_have(question):
+    def _never_defined(self, question: Question) -> Verdict:
+        if where := self._expected_file(question):
             why = f"{where} does not have it, and no code here does; since when is not known in this clone"
             return gone(question, "not-there", why, place=where, rank=CODE)
-        mention = self._mention(question.claim.name)
+        mention = self._describe_mention(question.claim.name)
         if mention:
             return unverifiable(question, "only-mentioned", "no code here defines or uses it" + mention)
         return unverifiable(question, "never-seen", "no code here has this name, now or at the commits looked into")
 
-    def _should_have(self, question: Question) -> str:
+    def _expected_file(self, question: Question) -> str:
         """In a clone without history, the file that a name would be in if it were here at all; empty: nobody knows."""
         claim, world = question.claim, self.world
         if claim.is_weak or not world.is_complete or not world.knows_absence(question.written_at):
@@ -549,9 +555,9 @@ class Symbols:
         if claim.kind != "method":
             return ""
         owner = claim.owner.rpartition(".")[2]
-        for path in prefer(self._files.get(owner, ()))[:_LOOKED_AT] if owner not in FOREIGN else ():
+        for path in prefer(self._files.get(owner, ()))[:_MAX_FILES_PER_NAME] if owner not in LIBRARY_NAMES else ():
             for item in self.outline(path) if is_code(path) else ():
-                if item.name == owner and item.kind in _TYPES and not self._has_bases(path, item):
+                if item.name == owner and item.kind in _TYPE_KINDS and not self._has_bases(path, item):
                     return path
         return next((path for path in self._module_files(claim.owner) if is_code(path)), "")
 
@@ -566,32 +572,32 @@ class Symbols:
             return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
         for name in spellings(claim)[1:]:
             # A field or parameter of that name makes the flag, in languages where nobody writes its dashes.
-            for spot in self.spots(name, prefer(self._files.get(name, ()))[:_LOOKED_AT]):
+            for spot in self.spots(name, prefer(self._files.get(name, ()))[:_MAX_FILES_PER_NAME]):
                 if is_code(spot.path) and not is_config(language_for(spot.path)):
                     return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
         return None
 
-    def _lost_word(self, question: Question) -> Verdict | None:
+    def _check_missing_word(self, question: Question) -> Verdict | None:
         claim = question.claim
-        for old in (self._then.get((name, question.written_at)) for name in _then_spellings(claim)):
+        for old in (self._old_definitions.get((name, question.written_at)) for name in _old_spellings(claim)):
             code = [path for path in _places(old) if is_code(path)] if old is not None else []
             if old is not None and any(claim.kind == "env" or not is_config(language_for(path)) for path in code):
-                return self._gone_then(question, old, "", ())
+                return self._gone_since(question, old, "", ())
         if claim.is_weak:
             return None
-        return self._never(question)
+        return self._never_defined(question)
 
     def _find_word(self, claim: Claim) -> str:
         """Where code has the word itself: a flag with its dashes, or quoted without them if it has a dash inside."""
         exact = [name for name in spellings(claim) if name.startswith("--") or "-" in name or name == claim.name]
         for name in exact:
-            for path in prefer(self._users.get(name, ()))[:_LOOKED_AT]:
+            for path in prefer(self._users.get(name, ()))[:_MAX_FILES_PER_NAME]:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     return f"{path}:{line}"
         return ""
 
 
-def _as_seen(then: OldDefinitions | None) -> str:
+def _pack_old_definitions(then: OldDefinitions | None) -> str:
     """What was found of a name, as it is kept for the next run."""
     return json.dumps([then.commit, [(spot.path, spot.outline) for spot in then.spots], then.users]) if then else ""
 
@@ -619,21 +625,21 @@ def spellings(claim: Claim) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _then_spellings(claim: Claim) -> list[str]:
+def _old_spellings(claim: Claim) -> list[str]:
     """How old code may have written it; without its dashes a flag of one word is any word."""
     found = spellings(claim)
     is_bare = claim.kind == "flag" and "-" not in claim.name.lstrip("-")
     return found[:1] if is_bare else found
 
 
-def _owned(item: KeptDefinition, owner: str) -> bool:
+def _is_in_owner(item: StoredDefinition, owner: str) -> bool:
     """Whether a definition stands in the body of this owner; `a.B` also owns what B does."""
     scope = item.scope.split(".")
     parts = owner.replace("::", ".").split(".")
     return bool(item.scope) and parts[-1] in scope
 
 
-def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
+def _find_successor(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
     """Which of today's definitions is the old one: the same body, else the only one of its kind and scope."""
     if not now:
         return None
@@ -648,7 +654,7 @@ def _heir(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
     return exact[0] if exact and len({spot.path for spot in exact}) == 1 else None
 
 
-def _is_telling(spots: Sequence[Spot]) -> bool:
+def _has_function_or_type(spots: Sequence[Spot]) -> bool:
     """Whether a lost definition weighs more than a use: a function or a type is defined, or it is not here."""
     return any(
         spot.outline.kind in ("function", "method", "class", "type", "macro", "interface", "struct", "trait")

@@ -16,7 +16,7 @@ from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.text.unicode import strip_hidden
 from truekeep.verify.verdict import GONE, MOVED, Verdict
 
-_MOST_SHOWN, _LONGEST_SHOWN = 4, 200  # edits, characters
+_MAX_EDITS_SHOWN, _MAX_SHOWN_CHARACTERS = 4, 200  # edits, characters
 
 
 class TextEdit(NamedTuple):
@@ -37,12 +37,12 @@ class TextEdit(NamedTuple):
 
 def shown_edits(edits: Sequence[TextEdit]) -> str:
     """The first edits of a list, and how many more there are."""
-    told = list(dict.fromkeys(edit.shown for edit in edits))
+    shown = list(dict.fromkeys(edit.shown for edit in edits))
     text = ""
-    for count in range(min(_MOST_SHOWN, len(told)), 0, -1):
-        more = f"; … and {len(told) - count} more" if count < len(told) else ""
-        text = "; ".join(told[:count]) + more
-        if len(text) <= _LONGEST_SHOWN:
+    for count in range(min(_MAX_EDITS_SHOWN, len(shown)), 0, -1):
+        more = f"; … and {len(shown) - count} more" if count < len(shown) else ""
+        text = "; ".join(shown[:count]) + more
+        if len(text) <= _MAX_SHOWN_CHARACTERS:
             break
     return text
 
@@ -63,7 +63,7 @@ def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
         if claim.kind in ("path", "directory", "bundle"):
             new = respelled(claim.text, claim.name, verdict.place)
         elif claim.kind == "line":
-            new = _relined(claim.text, verdict)
+            new = _with_new_lines(claim.text, verdict)
         elif claim.kind == "port" and verdict.place.isdigit():
             new = verdict.place
         else:
@@ -71,7 +71,7 @@ def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
         edit = TextEdit(claim.start, claim.end, new, verdict, claim.text)
         if edit.new != claim.text and _is_plain(edit.new, claim.text):
             edits[edit.start, edit.end] = edit
-    for edit in _following(text, verdicts):
+    for edit in _paths_of_moved_symbols(text, verdicts):
         if _is_plain(edit.new, text[edit.start : edit.end]):
             edits.setdefault((edit.start, edit.end), edit)
     kept: list[TextEdit] = []
@@ -113,7 +113,7 @@ def respelled(old: str, name: str, place: str) -> str:
     return new
 
 
-def _relined(old: str, verdict: Verdict) -> str:
+def _with_new_lines(old: str, verdict: Verdict) -> str:
     path, _, numbers = verdict.place.rpartition(":")
     first, _, last = numbers.partition("-")
     claim = verdict.claim
@@ -130,7 +130,7 @@ def _relined(old: str, verdict: Verdict) -> str:
     return f"{head}{match[2]}{first}{match[6]}"
 
 
-def _following(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
+def _paths_of_moved_symbols(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
     """Paths that follow the symbols which were said to be in them."""
     edits = []
     for holder in verdicts:
@@ -144,9 +144,9 @@ def _following(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
             and (item.claim.line, item.claim.place) == (place.line, place.name)
         ]
         left = [item for item in said if item.verdict == MOVED and item.reason == "defined-elsewhere"]
-        heirs = {item.place.partition(":")[0] for item in left}
-        if said and len(heirs) == 1 and all(item.verdict == MOVED for item in said):
-            new = respelled(place.text, place.name, heirs.pop())
+        new_files = {item.place.partition(":")[0] for item in left}
+        if said and len(new_files) == 1 and all(item.verdict == MOVED for item in said):
+            new = respelled(place.text, place.name, new_files.pop())
             edits.append(TextEdit(place.start, place.end, new, said[0], place.text))
     return edits
 
@@ -157,10 +157,10 @@ def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
     offsets = [0]
     for line in lines:
         offsets.append(offsets[-1] + len(line) + 1)
-    doomed = [(item.claim.start, item.claim.end) for item in verdicts if item.verdict == GONE]
+    gone_spans = [(item.claim.start, item.claim.end) for item in verdicts if item.verdict == GONE]
     left: dict[int, str | None] = {}  # what becomes of a line; None: it goes
-    for first, last, is_whole in _stretches(lines):
-        inside = [(start, end) for start, end in doomed if offsets[first] <= start < offsets[last]]
+    for first, last, is_whole in _blocks(lines):
+        inside = [(start, end) for start, end in gone_spans if offsets[first] <= start < offsets[last]]
         if inside and is_whole:
             left[first] = None
         elif inside:
@@ -187,10 +187,10 @@ def beside_edits(text: str, verdicts: Sequence[Verdict], edits: Sequence[tuple[i
     lines = text.split("\n")
     ends: list[int] = []
     offset = 0
-    for first, last, is_whole in _stretches(lines):
-        stretch = "\n".join(lines[first:last])
-        ends += [] if is_whole else [offset + match.end() for match in _END.finditer(stretch)]
-        offset += len(stretch) + 1
+    for first, last, is_whole in _blocks(lines):
+        block = "\n".join(lines[first:last])
+        ends += [] if is_whole else [offset + match.end() for match in _END.finditer(block)]
+        offset += len(block) + 1
         ends += [offset] if is_whole else []
 
     def sentences(start: int, end: int) -> range:
@@ -245,7 +245,7 @@ _FENCE_PREFIX = re.compile(r"\A[ \t>]*(?:(?:[-*+]|\d+[.)])\s+)?")
 _PREFIX = re.compile(r"[ \t>]*")
 _END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s+\S)|\Z")
 _OPEN_END = re.compile(r"(?:,|\b(?:a|an|and|are|at|by|for|from|in|is|of|on|or|see|that|the|to|uses|via|with))\s*\Z")
-_WRAPPED = 60  # characters from which on a line that ends in mid-sentence goes on in the next one
+_MIN_WRAPPED_LINE = 60  # characters from which on a line that ends in mid-sentence goes on in the next one
 
 
 def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
@@ -260,7 +260,7 @@ def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
             opened, fence = at, opening_fence(_FENCE_PREFIX.sub("", line))
 
 
-def _stretches(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
+def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
     """Lines that are read together, first and end: and whether such a line stays or goes as a whole."""
     code = {at for first, last in _fences(lines) for at in range(first, last + 1)}
     at = 0
@@ -281,7 +281,7 @@ def _runs_on(line: str, following: str) -> bool:
         return False
     if line.endswith(("  ", "\\")) or line.rstrip().endswith((".", "!", "?", ":", ";")):
         return False
-    return start[0].islower() or len(line) >= _WRAPPED or _OPEN_END.search(line) is not None
+    return start[0].islower() or len(line) >= _MIN_WRAPPED_LINE or _OPEN_END.search(line) is not None
 
 
 def _without_sentences(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> dict[int, str | None]:

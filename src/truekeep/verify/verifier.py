@@ -21,9 +21,8 @@ from json import JSONDecodeError
 from typing import NamedTuple
 
 from truekeep.core.git import GitFailed
-from truekeep.verify import results as kept
 from truekeep.verify.cache import FactsCache, StoreDamaged
-from truekeep.verify.checkout import LARGEST, FileTree, VerifyTimeout, digest_in, outline_in
+from truekeep.verify.checkout import MAX_SOURCE_BYTES, FileTree, VerifyTimeout, digest_in, outline_in
 from truekeep.verify.checkouts import Checkout, choose_checkout, is_of_workspace
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.extract import extract_claims
@@ -33,10 +32,10 @@ from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import clean
 from truekeep.verify.path_claims import outside
 from truekeep.verify.repository import Options, World
-from truekeep.verify.results import CheckedMemory, MemoryText, digest_text
+from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 
-_WITH_BODY = ("symbol", "method", "env")
+_KINDS_WITH_BODY = ("symbol", "method", "env")
 
 
 class _RoutedQuestion(NamedTuple):
@@ -49,13 +48,13 @@ class _RoutedQuestion(NamedTuple):
     said: str  # the memory's day and the words around the claim, as a digest
 
 
-class _Print(NamedTuple):
+class _Fingerprint(NamedTuple):
     """What the code of a claim was when the memory was written."""
 
     seen: str  # the digests of the bodies that had its name
     day: str = ""  # of the commit that has them; empty: it has none, and they were seen at a check
     commit: str = ""  # of the memory's day
-    is_held: bool = False  # the memory's day would tell another one: it was repaired, or is as young as the code
+    is_pinned: bool = False  # the memory's day would tell another one: it was repaired, or is as young as the code
 
 
 class Verifier:
@@ -81,17 +80,17 @@ class Verifier:
         *,
         root: str = "",
         keep: bool = True,
-        tell: Callable[[str, int, int], None] = lambda *_: None,
+        progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> list[CheckedMemory]:
         """Verdicts for every claim of every memory, in their order. `root`: the checkout to use for all of them."""
         try:
-            return self._check(memories, root=root, keep=keep, tell=tell)
+            return self._check(memories, root=root, keep=keep, progress=progress)
         except JSONDecodeError:
-            self.store.begin_anew()  # a bad page that SQLite took for a good one
+            self.store.recreate()  # a bad page that SQLite took for a good one
         except StoreDamaged:
             pass
         self._worlds = {} if self._worlds is not None else None  # they speak of facts that are no more
-        return self._check(memories, root=root, keep=keep, tell=tell)
+        return self._check(memories, root=root, keep=keep, progress=progress)
 
     def still_holds(self, item: CheckedMemory) -> bool:
         """Whether nothing turned up, in the checkouts of a memory, that was looked for in vain."""
@@ -107,14 +106,14 @@ class Verifier:
         return self._trees[root]
 
     def _check(
-        self, memories: Sequence[MemoryText], *, root: str, keep: bool, tell: Callable[[str, int, int], None]
+        self, memories: Sequence[MemoryText], *, root: str, keep: bool, progress: Callable[[str, int, int], None]
     ) -> list[CheckedMemory]:
         left_out = [0] * len(memories)
         asked: list[_RoutedQuestion] = []
         for at, memory in enumerate(memories):
             found = extract_claims(memory.text, is_changelog=memory.is_changelog)
             left_out[at] = found.left_out
-            asked += self._ask(at, memory, found.claims, root)
+            asked += self._route(at, memory, found.claims, root)
         by_root: dict[str, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
             by_root[item.root].append(number)
@@ -122,25 +121,25 @@ class Verifier:
         worlds: dict[str, World] = {}
         problems: dict[str, str] = {}
         for done, (chosen, members) in enumerate(by_root.items()):
-            tell("verify", done, len(by_root))
+            progress("verify", done, len(by_root))
             world = self._open(chosen, problems)
             some = [asked[number] for number in members]
             if world is None:
                 why = problems.get(chosen, "")
-                answers = [self._without(item, why) for item in some]
+                answers = [self._answer_without_checkout(item, why) for item in some]
             else:
                 worlds[chosen] = world
                 answers = self._compare(world, some, judge(world, [item.question for item in some]), keep=keep)
             for number, verdict in zip(members, answers, strict=True):
                 verdicts[number] = verdict
-        tell("verify", len(by_root), len(by_root))
+        progress("verify", len(by_root), len(by_root))
         results = self._collect(memories, asked, verdicts, worlds, problems, left_out)
         if keep:
             git_dirs = {root: world.now.state.git_dir for root, world in worlds.items()}
-            kept.keep(self.store, memories, results, git_dirs, workspace=self.workspace)
+            save_verdicts(self.store, memories, results, git_dirs, workspace=self.workspace)
         return results
 
-    def _ask(self, at: int, memory: MemoryText, claims: Sequence[Claim], root: str) -> Iterable[_RoutedQuestion]:
+    def _route(self, at: int, memory: MemoryText, claims: Sequence[Claim], root: str) -> Iterable[_RoutedQuestion]:
         chosen: dict[str, tuple[str, str]] = {}
         lines = memory.text.split("\n")
         for claim in claims:
@@ -153,16 +152,16 @@ class Verifier:
                 if origin.repository not in chosen:
                     chosen[origin.repository] = self._root_for(origin.repository)
                 where, problem = chosen[origin.repository]
-            said = _said(origin.written_at, lines[claim.line - 1])
+            said = _context_digest(origin.written_at, lines[claim.line - 1])
             yield _RoutedQuestion(at, where, Question(claim, memory.path, origin.written_at), problem, said)
 
     def _root_for(self, repository: str) -> tuple[str, str]:
         if not repository:
-            return "", kept.NO_REPOSITORY
+            return "", NO_REPOSITORY
         checkout = choose_checkout(repository, self.checkouts)
         if checkout is None:
             is_own = is_of_workspace(repository, self.workspace)
-            return "", kept.NO_REPOSITORY if is_own else f"no checkout of {repository} is known on this machine"
+            return "", NO_REPOSITORY if is_own else f"no checkout of {repository} is known on this machine"
         if checkout.problem:
             return "", f"{checkout.root}: {checkout.problem}"
         return checkout.root, ""
@@ -183,7 +182,7 @@ class Verifier:
             problems[root] = "the checkout could not be read in the time that was given"
         return None
 
-    def _without(self, asked: _RoutedQuestion, problem: str) -> Verdict | None:
+    def _answer_without_checkout(self, asked: _RoutedQuestion, problem: str) -> Verdict | None:
         """A claim without a checkout: outside paths can still be looked at, everything else is unverifiable."""
         claim = asked.question.claim
         if claim.kind in ("path", "directory"):
@@ -241,27 +240,27 @@ class Verifier:
         self, world: World, asked: Sequence[_RoutedQuestion], verdicts: Sequence[Verdict | None], *, keep: bool
     ) -> list[Verdict | None]:
         """Tell `changed` from confirmed, by what the code was when the memory was written."""
-        result = [_with_body(world, verdict) for verdict in verdicts]
+        result = [_add_body_digest(world, verdict) for verdict in verdicts]
         bodies = {
             at: verdict
             for at, verdict in enumerate(result)
             if verdict is not None
-            and verdict.claim.kind in _WITH_BODY
+            and verdict.claim.kind in _KINDS_WITH_BODY
             and verdict.verdict == CONFIRMED
             and verdict.seen
         }
-        known = self._prints(world, asked)
-        stands = cache(lambda commit: _descends(world, commit))
+        known = self._load_fingerprints(world, asked)
+        is_in_history = cache(lambda commit: _descends(world, commit))
         missing = {
             at: verdict
             for at, verdict in bodies.items()
-            if not _still_tells(known.get(_print_key(asked[at])), world, asked[at].question, stands)
+            if not _is_up_to_date(known.get(_fingerprint_key(asked[at])), world, asked[at].question, is_in_history)
         }
-        fresh: dict[int, _Print] = {}
+        fresh: dict[int, _Fingerprint] = {}
         try:
-            then = _seen_then(world, asked, missing)
+            then = _fingerprints_then(world, asked, missing)
             for at, verdict in missing.items():
-                first = _Print(verdict.seen, commit=_commit_then(world, asked[at].question))
+                first = _Fingerprint(verdict.seen, commit=_commit_then(world, asked[at].question))
                 fresh[at] = then.get(at, first)
         except VerifyTimeout:
             for at in missing:
@@ -270,37 +269,39 @@ class Verifier:
         except GitFailed:
             pass  # it is there; what it was then is asked again next time
         for at, verdict in bodies.items():
-            before = fresh.get(at) or known.get(_print_key(asked[at]))
+            before = fresh.get(at) or known.get(_fingerprint_key(asked[at]))
             if before is not None and verdict.seen not in before.seen.split():
                 result[at] = _as_changed(asked[at].question, verdict, before)
         if keep:
-            self._remember(world, asked, known, fresh)
+            self._save_fingerprints(world, asked, known, fresh)
         return result
 
-    def _prints(self, world: World, asked: Sequence[_RoutedQuestion]) -> dict[tuple[str, str, str], _Print]:
-        found: dict[tuple[str, str, str], _Print] = {}
+    def _load_fingerprints(
+        self, world: World, asked: Sequence[_RoutedQuestion]
+    ) -> dict[tuple[str, str, str], _Fingerprint]:
+        found: dict[tuple[str, str, str], _Fingerprint] = {}
         for memory in {item.question.memory for item in asked} - {""}:
-            for claim, said, seen, day, commit, is_held in self.store.rows(
+            for claim, said, seen, day, commit, is_pinned in self.store.rows(
                 "SELECT claim, said, seen, day, at_commit, is_held FROM print WHERE memory = ? AND repository = ?",
                 (memory, world.past.key),
             ):
-                found[memory, claim, said] = _Print(seen, day, commit, bool(is_held))
+                found[memory, claim, said] = _Fingerprint(seen, day, commit, bool(is_pinned))
         return found
 
-    def _remember(
+    def _save_fingerprints(
         self,
         world: World,
         asked: Sequence[_RoutedQuestion],
-        known: Mapping[tuple[str, str, str], _Print],
-        fresh: Mapping[int, _Print],
+        known: Mapping[tuple[str, str, str], _Fingerprint],
+        fresh: Mapping[int, _Fingerprint],
     ) -> None:
         """Keep the new prints, and forget those of words that stand there no more."""
         key = world.past.key
-        lost = set(known) - {_print_key(item) for item in asked}
+        lost = set(known) - {_fingerprint_key(item) for item in asked}
         rows = [
             (memory, key, claim, said, *fresh[at])
             for at in fresh
-            for memory, claim, said in (_print_key(asked[at]),)
+            for memory, claim, said in (_fingerprint_key(asked[at]),)
             if memory
         ]
         if rows or lost:
@@ -312,10 +313,12 @@ class Verifier:
                 self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
-def carry_prints(store: FactsCache, old: MemoryText, new: MemoryText) -> None:
+def carry_fingerprints(store: FactsCache, old: MemoryText, new: MemoryText) -> None:
     """Take along what is known of a memory's claims when a repair changes its words and its day."""
-    heirs = _sayings(new)
-    rows = [(*heirs[place], old.path, *saying) for place, saying in _sayings(old).items() if place in heirs]
+    new_keys = _fingerprint_keys(new)
+    rows = [
+        (*new_keys[place], old.path, *saying) for place, saying in _fingerprint_keys(old).items() if place in new_keys
+    ]
     with store.transaction():
         store.many(
             "INSERT OR IGNORE INTO print SELECT memory, repository, ?, ?, seen, day, at_commit, 1 FROM print"
@@ -324,15 +327,15 @@ def carry_prints(store: FactsCache, old: MemoryText, new: MemoryText) -> None:
         )
 
 
-def _sayings(memory: MemoryText) -> dict[tuple[str, str, str, int], tuple[str, str]]:
+def _fingerprint_keys(memory: MemoryText) -> dict[tuple[str, str, str, int], tuple[str, str]]:
     """The keys of a memory's prints: by what a repair leaves alone, and how often that stood there before."""
     found: dict[tuple[str, str, str, int], tuple[str, str]] = {}
     lines = memory.text.split("\n")
     seen: dict[tuple[str, str, str], int] = defaultdict(int)
     for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
-        if claim.kind in _WITH_BODY:
+        if claim.kind in _KINDS_WITH_BODY:
             name = (claim.kind, claim.owner, claim.name)
-            said = _said(memory.origin_of(claim.line).written_at, lines[claim.line - 1])
+            said = _context_digest(memory.origin_of(claim.line).written_at, lines[claim.line - 1])
             found[*name, seen[name]] = _claim_key(claim), said
             seen[name] += 1
     return found
@@ -347,13 +350,15 @@ def _descends(world: World, commit: str) -> bool:
     return True
 
 
-def _still_tells(known: _Print | None, world: World, question: Question, stands: Callable[[str], bool]) -> bool:
+def _is_up_to_date(
+    known: _Fingerprint | None, world: World, question: Question, is_in_history: Callable[[str], bool]
+) -> bool:
     """Whether a print need not be asked for again: git would tell the same, or knows nothing better."""
     if known is None:
         return False
     if known.commit == _commit_then(world, question):
         return True
-    return known.is_held and (not known.commit or stands(known.commit))
+    return known.is_pinned and (not known.commit or is_in_history(known.commit))
 
 
 def _commit_then(world: World, question: Question) -> str:
@@ -362,7 +367,7 @@ def _commit_then(world: World, question: Question) -> str:
     return commit.id if commit is not None else ""
 
 
-def _print_key(asked: _RoutedQuestion) -> tuple[str, str, str]:
+def _fingerprint_key(asked: _RoutedQuestion) -> tuple[str, str, str]:
     return asked.question.memory, _claim_key(asked.question.claim), asked.said
 
 
@@ -371,7 +376,7 @@ def _claim_key(claim: Claim) -> str:
     return "\0".join((claim.kind, claim.owner, claim.name, claim.place))
 
 
-def _said(written_at: int | None, line: str) -> str:
+def _context_digest(written_at: int | None, line: str) -> str:
     return blake2b(f"{written_at} {line.strip()}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
@@ -381,9 +386,9 @@ def _tree_digest(tree: FileTree) -> str:
     return blake2b(names + repr(list(tree.ids)).encode(), digest_size=8).hexdigest()
 
 
-def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
+def _add_body_digest(world: World, verdict: Verdict | None) -> Verdict | None:
     """A confirmed symbol with the digest of its body as it is now."""
-    if verdict is None or verdict.verdict != CONFIRMED or verdict.claim.kind not in _WITH_BODY:
+    if verdict is None or verdict.verdict != CONFIRMED or verdict.claim.kind not in _KINDS_WITH_BODY:
         return verdict
     path, _, line = verdict.place.rpartition(":")
     for item in world.outline(path) if path and line.isdecimal() else ():
@@ -392,7 +397,7 @@ def _with_body(world: World, verdict: Verdict | None) -> Verdict | None:
     return verdict
 
 
-def _as_changed(question: Question, verdict: Verdict, before: _Print) -> Verdict:
+def _as_changed(question: Question, verdict: Verdict, before: _Fingerprint) -> Verdict:
     since = before.day or "the last check"
     return changed(
         question, "body-changed", f"still in {verdict.place}, but its code changed since {since}", verdict.place,
@@ -401,10 +406,12 @@ def _as_changed(question: Question, verdict: Verdict, before: _Print) -> Verdict
     )  # fmt: skip
 
 
-def _seen_then(world: World, asked: Sequence[_RoutedQuestion], wanted: Mapping[int, Verdict]) -> dict[int, _Print]:
+def _fingerprints_then(
+    world: World, asked: Sequence[_RoutedQuestion], wanted: Mapping[int, Verdict]
+) -> dict[int, _Fingerprint]:
     """What the code of confirmed symbols was at the commit of their memory, as far as git has it."""
     past, now = world.past, world.now
-    found: dict[int, _Print] = {}
+    found: dict[int, _Fingerprint] = {}
     names: dict[int, tuple[str, Commit]] = {}  # commit:path, and the commit
     for at, verdict in wanted.items():
         written_at = asked[at].question.written_at
@@ -413,7 +420,9 @@ def _seen_then(world: World, asked: Sequence[_RoutedQuestion], wanted: Mapping[i
         if commit is None:
             continue
         if commit.id == now.state.head:  # the memory is as young as the code, committed or not
-            found[at] = _Print(_bodies_now(world, path, verdict.claim.name), commit.day, commit.id, is_held=True)
+            found[at] = _Fingerprint(
+                _bodies_now(world, path, verdict.claim.name), commit.day, commit.id, is_pinned=True
+            )
         else:
             names[at] = (f"{commit.id}:{past.name_then(path, commit.at)}", commit)
     oids = past.oids([name for name, _ in names.values()])
@@ -421,22 +430,22 @@ def _seen_then(world: World, asked: Sequence[_RoutedQuestion], wanted: Mapping[i
     for at, (name, commit) in names.items():
         path, oid = wanted[at].place.rpartition(":")[0], oids.get(name)
         if oid is not None and path in now.path_of_blob.get(oid, ()):
-            found[at] = _Print(_bodies_now(world, path, wanted[at].claim.name), commit.day, commit.id)
+            found[at] = _Fingerprint(_bodies_now(world, path, wanted[at].claim.name), commit.day, commit.id)
         elif oid is not None:
             changed_files[oid.hex()].append(at)
-    for oid_hex, data in world.git.blobs(list(changed_files), limit=LARGEST) if changed_files else ():
+    for oid_hex, data in world.git.blobs(list(changed_files), limit=MAX_SOURCE_BYTES) if changed_files else ():
         bodies: dict[str, dict[str, list[str]]] = {}
         for at in changed_files[oid_hex] if data is not None else ():
             path = wanted[at].place.rpartition(":")[0]
             if path not in bodies and _has_bodies(world, path, wanted[at].claim.name, data or b""):
                 commit = names[at][1]
-                found[at] = _Print(_bodies_now(world, path, wanted[at].claim.name), commit.day, commit.id)
+                found[at] = _Fingerprint(_bodies_now(world, path, wanted[at].claim.name), commit.day, commit.id)
                 continue
             if path not in bodies:
                 bodies[path] = _bodies_in(data or b"", path)
             if wanted[at].claim.name in bodies[path]:
                 commit = names[at][1]
-                found[at] = _Print(" ".join(bodies[path][wanted[at].claim.name]), commit.day, commit.id)
+                found[at] = _Fingerprint(" ".join(bodies[path][wanted[at].claim.name]), commit.day, commit.id)
     return found
 
 

@@ -201,7 +201,7 @@ class Handoffs:
                 size=len(raw),
                 repository=repository,
                 writer="lint",
-                same_name=same_names.tell(root, repository) if root else "",
+                same_name=same_names.find_conflict(root, repository) if root else "",
             )
             decision = plan_filing(candidate, view, config, today=context.today())
             try:

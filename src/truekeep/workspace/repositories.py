@@ -11,7 +11,7 @@ from truekeep.core.machine import person
 from truekeep.core.model import CARDS
 from truekeep.core.state_dir import STATE
 from truekeep.memory.card import parse_card
-from truekeep.verify.cache import begun_anew
+from truekeep.verify.cache import retry_if_damaged
 from truekeep.verify.checkouts import choose_checkout, expand_repositories, find_checkouts, is_of_workspace
 
 if TYPE_CHECKING:
@@ -34,14 +34,14 @@ class Repositories:
 
     def checkouts(self) -> list[Checkout]:
         """The checkouts on this machine; of two with the same name, the one that memory knows."""
-        return begun_anew(lambda: self._without_same_names(find_checkouts(self.folders(), self._context.facts)))
+        return retry_if_damaged(lambda: self._without_same_names(find_checkouts(self.folders(), self._context.facts)))
 
     def _without_same_names(self, found: list[Checkout]) -> list[Checkout]:
         """Leave out checkouts that have the name of another one, with a notice for each."""
         names = [name.lower() for item in found for name in item.names[:-1]]
         if len(set(names)) == len(names):
             return found
-        from truekeep.verify.same_name_checkouts import believed, first_checkout
+        from truekeep.verify.same_name_checkouts import first_checkout, mark_same_names
 
         context = self._context
 
@@ -51,7 +51,7 @@ class Repositories:
             except BadSetup:
                 return None  # the next ingest reports a damaged ledger
 
-        kept, notices = believed(found, first, context.facts)
+        kept, notices = mark_same_names(found, first, context.facts)
         context.notices += [notice for notice in notices if notice not in context.notices]
         return kept
 
@@ -95,7 +95,7 @@ class Repositories:
                 left += [f"{memory.path}: it says already that it is about {name}"] if files else []
             else:
                 without_repository.append(memory)
-        found, unread = self._matching().find(without_repository, self.checkouts, tell=progress)
+        found, unread = self._matching().find(without_repository, self.checkouts, progress=progress)
         return found, [*left, *unread]
 
     def assign(self, matches: Sequence[Match]) -> list[AssignmentOutcome]:

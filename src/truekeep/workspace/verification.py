@@ -107,7 +107,7 @@ class Verification:
             own = [memory for memory, is_own in named if is_own]
             others = [memory for memory, is_own in named if not is_own]
             # Verdicts on files outside of memory are not stored.
-            from_outside = iter(verifier().check(others, root=root, keep=False, tell=progress) if others else ())
+            from_outside = iter(verifier().check(others, root=root, keep=False, progress=progress) if others else ())
             checked = {item.path: item for item in check(own)}
             found = (checked.get(memory.path) if is_own else next(from_outside) for memory, is_own in named)
             return [item for item in found if item is not None]
@@ -145,7 +145,7 @@ class Verification:
         settled = {path: item for path, item in known.items() if item.is_settled}
         asked = [memory for memory in memories if memory.path not in settled]
         self._renew(settled, at)
-        fresh = verifier().check(asked, root=root, keep=keep, tell=progress) if asked else []
+        fresh = verifier().check(asked, root=root, keep=keep, progress=progress) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]
 

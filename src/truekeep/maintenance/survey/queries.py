@@ -14,7 +14,7 @@ import apsw
 from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.sqlite import transaction
 from truekeep.maintenance.survey.survey_schema import stat_text
-from truekeep.verify.results import count_kept, read_seals
+from truekeep.verify.results import count_stored_verdicts, read_seals
 
 # A card that says no day is of an unknown age, whatever a copy did to its file: as status and decay have it.
 _DAY = "iif(day != '' OR cards.id IS NOT NULL, day, date(mtime_ns / 1000000000, 'unixepoch', 'localtime'))"
@@ -211,7 +211,7 @@ class Browsing:
             seals = {path: (seal, at) for path, seal, at in read_seals(facts)}
             known = {path: (seal, at) for path, seal, at in self.db.execute("SELECT path, seal, at FROM verdicts")}
             new = [path for path, noted in seals.items() if known.get(path) != noted]
-            counts = count_kept(facts, new) if new else {}
+            counts = count_stored_verdicts(facts, new) if new else {}
             with transaction(self.db):
                 gone = ((path,) for path in (*(known.keys() - seals.keys()), *new))
                 self.db.executemany("DELETE FROM verdicts WHERE path = ?", gone)
