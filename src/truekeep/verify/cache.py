@@ -1,9 +1,9 @@
-"""What verification has seen before: facts by blob, the last look at each checkout, history, answers. All derived.
+"""Cache of what verification reads: facts by blob, the file list of each checkout, rename records, answers from git.
 
-One SQLite file beside the index. Facts belong to a blob (its id and language), so worktrees, clones and old commits
-share them, and a second run reads only what changed. Deleting the file costs time; what a memory's code looked like is
-then read from git at the memory's day (see `check`). A damaged file is thrown away, whenever the damage is met, and
-one that cannot be written is replaced by memory.
+It is one SQLite file beside the index, and everything in it can be computed again. Facts belong to a blob (its id and
+language), so worktrees, clones and old commits share them, and a second run reads only what changed. Deleting the file
+costs time only: the code of a claim as it was when the memory was written is then read from git again (see
+`verifier`). A damaged file is replaced by an empty one; if the file cannot be written, the cache continues in memory.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NUL
 )
 
 
-_Result = TypeVar("_Told")
+_Result = TypeVar("_Result")
 
 
 class FactsCache:
-    """The file of facts, open; or its stand-in in memory."""
+    """The open cache file, or a copy of it in memory if the file cannot be written."""
 
     def __init__(self, path: str) -> None:
         self._database = DerivedDatabase(path, SCHEMA)
@@ -73,9 +73,9 @@ class FactsCache:
 
     @contextmanager
     def transaction(self, *, required: bool = False) -> Iterator[None]:
-        """All of it or nothing. A store that cannot be written goes on in memory: it only ever saves time.
+        """Write everything or nothing. If the file cannot be written, continue in memory.
 
-        `vital`: the caller goes on with what was written. Then a failed commit is StoreLost, and it begins again.
+        `required`: the caller needs the rows that it writes. Raise StoreLost if the commit fails, so that it can retry.
         """
         if self._db.in_transaction:
             yield
@@ -103,7 +103,7 @@ class FactsCache:
                 raise StoreLost from error
 
     def _continue_in_memory(self) -> None:
-        """Go on with a copy in memory, and leave the file alone. StoreDamaged: it cannot be read, the copy is empty."""
+        """Continue with a copy in memory. Raise StoreDamaged if the file cannot be read, so that the copy is empty."""
         is_whole = self._database.move_to_memory()
         self._db = self._database.db
         if not is_whole:
@@ -111,7 +111,7 @@ class FactsCache:
 
     @contextmanager
     def _detect_damage(self) -> Iterator[None]:
-        """A question to the file. Damage shows when a page is read: then the file is begun anew, and StoreDamaged."""
+        """Run a query; if the file turns out to be damaged, recreate it and raise StoreDamaged."""
         try:
             yield
         except DAMAGE as error:
@@ -119,7 +119,7 @@ class FactsCache:
             raise StoreDamaged from error
 
     def recreate(self) -> None:
-        """Replace a damaged file by an empty one."""
+        """Replace a damaged file with an empty one."""
         self._database.remake()
         self._db = self._database.db
 
@@ -138,7 +138,7 @@ class FactsCache:
             yield from self._db.execute(sql, _plain(values))
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Write one thing; outside of a transaction it is left out when the file is busy or cannot be written."""
+        """Run one write. Outside a transaction, skip it if the file is busy or cannot be written."""
         try:
             with self._detect_damage():
                 self._db.execute(sql, _plain(values))
@@ -153,7 +153,7 @@ class FactsCache:
     # Facts.
 
     def blob_ids(self, wanted: Sequence[tuple[bytes, str]]) -> dict[tuple[bytes, str], int]:
-        """The ids of the blobs that are known already."""
+        """Return the ids of the blobs that are already in the cache."""
         found: dict[tuple[bytes, str], int] = {}
         with self._detect_damage():
             for item in wanted:
@@ -177,13 +177,13 @@ class FactsCache:
             return number
 
     def keys(self, table: str, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
-        """The keys of the blobs in these ranges, in the order of their ids."""
+        """Yield the id and keys of each blob in these ranges, ordered by id."""
         assert table in ("names", "words", "mentions")
         with self._detect_damage():
             for first, last in ranges:
                 yield from self._db.execute(f"SELECT id, keys FROM {table} WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608
 
-    # Answers that git took long to find.
+    # Answers that are slow to get from git.
 
     def answer(self, key: str) -> str | None:
         row = self.row("SELECT value FROM answer WHERE key = ?", (key,))
@@ -194,16 +194,16 @@ class FactsCache:
 
 
 def read_rows(path: str, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Ask a file of facts without opening it for writing. Nothing where there is none, or another version's.
+    """Query a cache file without opening it for writing. Return no rows if it is missing or of another version.
 
-    What is damaged is apsw's error, and stays as it is.
+    A damaged file raises apsw.Error and is not changed.
     """
     from urllib.parse import quote
 
     if not os.path.isfile(path) or os.path.islink(path):
         return []
     flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    # As a file that nobody writes, SQLite leaves nothing beside it, and needs nothing there: the disk may be read-only.
+    # With immutable=1, SQLite creates no files beside the database, so this also works on a read-only disk.
     ways = ["immutable=1", "mode=ro"]
     with contextlib.suppress(OSError):
         if os.stat(f"{path}-wal").st_size:
@@ -217,14 +217,14 @@ def read_rows(path: str, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any
                 return list(db.execute(sql, values)) if version == FACTS.number else []
             finally:
                 db.close()
-        except apsw.Error:  # somebody writes it after all, or the disk is read-only: the other way
+        except apsw.Error:  # another process is writing it, or the disk is read-only: try the other mode
             if way == ways[-1]:
                 raise
     raise AssertionError("unreachable")
 
 
 def _plain(values: Sequence[Any]) -> tuple[Any, ...]:
-    """Values that a database takes: a file's name may hold bytes that are no text."""
+    """Escape what SQLite cannot store: a file name may contain bytes that are not valid text."""
     return tuple(
         value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) and not value.isascii() else value
         for value in values
@@ -232,15 +232,15 @@ def _plain(values: Sequence[Any]) -> tuple[Any, ...]:
 
 
 class StoreLost(Exception):
-    """What was just written could not be kept. The store is in memory now; do it again."""
+    """A required write was lost. The cache is in memory now; run the operation again."""
 
 
 class StoreDamaged(Exception):
-    """The file was broken. It is begun anew and empty: what was read from it before must be asked for again."""
+    """The file was damaged and is now empty: everything read from it before must be read again."""
 
 
 def retry_if_damaged(act: Callable[[], _Result]) -> _Result:
-    """Do what asks the store; a second time when the store turned out to be damaged on the way."""
+    """Run an operation on the cache; run it a second time if the cache turned out to be damaged."""
     try:
         return act()
     except StoreDamaged:

@@ -1,9 +1,9 @@
-"""A repository's files at one state: the checkout as it lies on disk now, or the tree of an old commit.
+"""The files of a repository: the checkout on disk, or the tree of an old commit.
 
-Both answer the same questions: which paths there are, what each defines, which words its code has. Git lists, truekeep
-reads: no command that compares the work tree is asked, because those run filters that a repository can name. What was
-read is kept by blob id; the next look costs a stat for each file and reads what changed. Symlinks are names, never
-followed; nothing is opened through a folder that leads elsewhere.
+Both list their paths, what each file defines, and which words its code contains. Git lists the files and truekeep reads
+them. Git commands that compare the work tree are not used, because they run filters that a repository can configure.
+Facts are cached by blob id, so the next run stats each file and reads only those that changed. Symlinks count as names
+and are never followed, and no file is opened through a symlinked folder.
 """
 
 from __future__ import annotations
@@ -27,22 +27,21 @@ from truekeep.verify.file_kinds import FileKind, key_of, kind_of, language_for, 
 from truekeep.verify.languages import clean, definitions
 from truekeep.verify.results import stamp_of
 
-MAX_SOURCE_BYTES = 1_000_000  # bytes of a file that is read for its words
-RECENT_CHANGE_NS = (
-    2_000_000_000  # ns: a file changed so lately may change again unseen, so it is not believed next time
-)
+MAX_SOURCE_BYTES = 1_000_000  # larger files are not read
+# A file changed this recently may change again with the same stat, so it is read again next time.
+RECENT_CHANGE_NS = 2_000_000_000
 _HANDOFF_FOLDERS = tuple(f"{folder}/" for folder in WRITERS.values())
-_FILES_PER_BATCH = 512  # files between two looks at the clock
-_NAME_ONLY_STAT = (0, 0, 0, 0)  # instead of a stat: a submodule or a link, of which nothing is read
-_SPARSE_STAT = (0, 0, 0, 1)  # or a file that a sparse checkout leaves out: git still has it
+_FILES_PER_BATCH = 512  # read between two checks of the deadline
+_NAME_ONLY_STAT = (0, 0, 0, 0)  # stored instead of a stat for submodules and links, which are not read
+_SPARSE_STAT = (0, 0, 0, 1)  # the same for files outside a sparse checkout, which are read from git
 
 
 class VerifyTimeout(Exception):
-    """The time that was given for looking is over; what is known so far stays known."""
+    """The deadline has passed. Facts that were read before it stay in the cache."""
 
 
 class StoredDefinition(NamedTuple):
-    """One definition as it is kept: where it begins and ends."""
+    """One definition as it is stored in the cache, with its lines and offsets."""
 
     name: str
     scope: str
@@ -58,14 +57,14 @@ class StoredDefinition(NamedTuple):
 
 
 class FileTree:
-    """Paths and facts at one state."""
+    """The paths of one tree, and the facts about their blobs."""
 
     def __init__(self, store: FactsCache, paths: Sequence[str], ids: Sequence[int]) -> None:
         self.store = store
         self.paths = paths
-        self.ids = ids  # of the blob of each path in the store; 0: nothing was read of it
-        self.is_single = False  # one file alone: it is read although the store has no facts of it
-        self.is_partial = False  # something could not be read: what is not found here may be there
+        self.ids = ids  # the cache id of each path's blob; 0: it was not read
+        self.is_single = False  # a tree of one file, which is read even if the cache has no facts about it
+        self.is_partial = False  # some file could not be read, so a name that is not found may still exist
         self._found: dict[str, dict[str, list[str]]] = {}
         self._outlines: dict[str, tuple[StoredDefinition, ...]] = {}
         self._code: dict[str, bytes] = {}
@@ -97,7 +96,7 @@ class FileTree:
 
     @cached_property
     def paths_of(self) -> dict[int, list[str]]:
-        """Blob id → the paths that hold it."""
+        """Blob id → the paths with that blob."""
         found: dict[int, list[str]] = {}
         for path, number in zip(self.paths, self.ids, strict=True):
             if number:
@@ -111,9 +110,9 @@ class FileTree:
         return path in self.folders
 
     def find(self, table: str, words: Iterable[str]) -> dict[str, list[str]]:
-        """Word → the paths whose blob has it in this table. By key: two words may share one, so look before you trust.
+        """Map each word to the paths whose blob has its key in this table.
 
-        What was asked once is remembered, so it pays to ask for many words at once.
+        Two words may share a key, so callers check the file itself. Results are cached: ask for many words at once.
         """
         known = self._found.setdefault(table, {})
         asked = set(words)
@@ -145,7 +144,7 @@ class FileTree:
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
-        """The blobs of this tree as ranges of ids: what other repositories have in the store is not even looked at."""
+        """The blobs of this tree as ranges of ids, so that searches skip the blobs of other repositories."""
         ranges: list[tuple[int, int]] = []
         for number in sorted(self.paths_of):
             if ranges and number - ranges[-1][1] <= 64:
@@ -155,7 +154,7 @@ class FileTree:
         return ranges
 
     def outlines(self, paths: Iterable[str]) -> dict[str, tuple[StoredDefinition, ...]]:
-        """What each of these files defines, with lines and scopes."""
+        """Return the definitions of each of these files, with lines and scopes."""
         asked = set(paths)
         missing: list[tuple[str, int]] = []
         for path in asked:
@@ -183,7 +182,7 @@ class FileTree:
         return {path: self._outlines[path] for path in asked}
 
     def _outline_key(self, path: str) -> str:
-        """What the outline of a file is kept under that has no facts."""
+        """The cache key for the outline of a file without facts."""
         raise NotImplementedError
 
     def blob_of(self, path: str) -> int:
@@ -191,7 +190,7 @@ class FileTree:
         return self.ids[at] if at is not None else 0
 
     def digest(self, path: str, item: StoredDefinition) -> str:
-        """The digest of a definition's body: the same as long as its code is."""
+        """Return a digest of a definition's body that changes only with its code."""
         number = self.blob_of(path)
         if not number:
             return digest_in(self.code(path), item)
@@ -203,7 +202,7 @@ class FileTree:
         return found
 
     def code(self, path: str) -> bytes:
-        """A file's code without comments; empty when it cannot be read."""
+        """Return a file's code without comments; empty if the file cannot be read."""
         known = self._code.get(path)
         if known is None:
             data = self.text(path) or b""
@@ -228,17 +227,17 @@ def outline_of(data: bytes, path: str) -> tuple[StoredDefinition, ...]:
 
 
 def outline_in(code: bytes, language: str) -> tuple[StoredDefinition, ...]:
-    """The same of code that is cleaned already."""
+    """Return the definitions in code whose comments are already blanked."""
     return tuple(StoredDefinition(*item) for item in definitions(code, language))
 
 
 def digest_in(code: bytes, item: StoredDefinition) -> str:
-    """A digest of a definition's body that white space and comments do not change."""
+    """Return a digest of a definition's body that ignores white space and comments."""
     return blake2b(code[item.start : item.stop].translate(None, b" \t\r\n"), digest_size=8).hexdigest()
 
 
 class CheckoutFiles(FileTree):
-    """The files of a checkout as they are on disk, committed or not."""
+    """The files of a checkout on disk, committed or not."""
 
     def __init__(self, git: Git, store: FactsCache, listing: _Listing, state: CheckoutState) -> None:
         super().__init__(store, listing.paths, listing.ids)
@@ -249,7 +248,7 @@ class CheckoutFiles(FileTree):
         self.is_partial = listing.is_partial
 
     def _paths_with_stat(self, wanted_stat: tuple[int, ...]) -> Iterator[tuple[int, str]]:
-        """The paths that have this instead of a stat, and where they stand."""
+        """Yield the index and path of each file with this stored stat."""
         stats, wanted = self._listing.stats, array("q", wanted_stat)
         for at, path in enumerate(self.paths):
             if not stats[at * 4 + 2] and stats[at * 4 : at * 4 + 4] == wanted:
@@ -257,18 +256,18 @@ class CheckoutFiles(FileTree):
 
     @cached_property
     def _sparse_files(self) -> dict[str, str]:
-        """Files that a sparse checkout leaves out, by their blob's id."""
+        """Path → blob id of the files outside a sparse checkout."""
         oids = self._listing.staged
         return {path: oids[at * 20 : at * 20 + 20].hex() for at, path in self._paths_with_stat(_SPARSE_STAT)}
 
     def is_dirty(self, path: str) -> bool:
-        """Whether a file is not as the index has it: edited, new, or deleted."""
+        """Whether a file differs from the index: edited, new, or deleted."""
         at = self.position.get(path)
         return at is None or self._listing.oids[at * 20 : at * 20 + 20] != self._listing.staged[at * 20 : at * 20 + 20]
 
     @cached_property
     def deleted(self) -> frozenset[str]:
-        """Tracked, but not on disk."""
+        """Files that are tracked but not on disk."""
         return frozenset(self._listing.deleted)
 
     @cached_property
@@ -281,17 +280,17 @@ class CheckoutFiles(FileTree):
 
     @cached_property
     def changed_since_head(self) -> list[tuple[str, bytes]]:
-        """Files of HEAD, with their blobs, that are not on disk as they are there: somebody is at work."""
+        """Files of HEAD whose blob is no longer anywhere on disk, with that blob: uncommitted changes."""
         here = self.path_of_blob
         return [(path, oid) for path, oid in _list_files(self.git, self.state.head) if oid not in here]
 
     @cached_property
     def _names_only(self) -> frozenset[str]:
-        """Submodules and links: what is below them is not read."""
+        """Submodules and links; nothing below them is read."""
         return frozenset(path for _, path in self._paths_with_stat(_NAME_ONLY_STAT))
 
     def behind(self, path: str) -> str:
-        """The submodule or link that a path leads through; empty: none."""
+        """Return the submodule or link that a path goes through; empty if there is none."""
         folder = path.rpartition("/")[0] if self._names_only else ""
         while folder and folder not in self._names_only:
             folder = folder.rpartition("/")[0]
@@ -307,7 +306,7 @@ class CheckoutFiles(FileTree):
             yield path, None if data is not None and is_opaque(data) else data
 
     def data(self, path: str, limit: int) -> bytes | None:
-        """What is in a file, from disk or, where a sparse checkout leaves it out, from git; None when neither says."""
+        """Return a file's content, from disk or, outside a sparse checkout, from git; None if neither has it."""
         data = read_plain(self.root, path, limit)
         if data is None and path in self._sparse_files:
             with suppress(GitFailed):
@@ -315,14 +314,14 @@ class CheckoutFiles(FileTree):
         return data
 
     def stamp(self, path: str) -> str:
-        """A file's identity, to see later whether it is still the same."""
+        """Return a file's stat as text, to detect later changes."""
         return stamp_of(self.root, path)
 
 
 class CheckoutState(NamedTuple):
-    """What git says of a checkout as a whole."""
+    """The state of a checkout as git reports it."""
 
-    head: str  # commit id; empty: nothing was committed yet, or it cannot be read
+    head: str  # commit id; empty if there is no commit yet or it cannot be read
     head_at: int  # seconds
     branch: str
     doing: str  # "rebase", "merge" ...: in progress
@@ -330,27 +329,27 @@ class CheckoutState(NamedTuple):
     is_lazy: bool  # a partial clone
     is_damaged: bool  # HEAD cannot be read
     git_dir: str
-    common_dir: str  # the same, or that of the clone which this is a worktree of
+    common_dir: str  # for a linked worktree, the one of its clone; otherwise the same
     index_stamp: str
 
     @property
     def is_whole(self) -> bool:
-        """Whether history goes back to the beginning, with every file."""
+        """Whether all commits and all their files are here."""
         return self.has_commits and not self.is_lazy
 
     @property
     def has_commits(self) -> bool:
-        """Whether every commit is here, back to the first one; in a partial clone, without old files."""
+        """Whether all commits are here. A partial clone has them, but may lack old files."""
         return not (self.is_shallow or self.is_damaged)
 
     @property
     def missing(self) -> str:
-        """What kind of clone this is if it does not have all of history: "shallow" or "partial"."""
+        """The kind of clone, "shallow" or "partial", if it does not have all of history."""
         return "shallow" if self.is_shallow else "partial" if self.is_lazy else ""
 
 
 def read_state(git: Git) -> CheckoutState:
-    """Read what a checkout is at. Raises GitFailed, with a reason for people."""
+    """Read the state of a checkout. Raises GitFailed with a readable reason."""
     raw, failure = git.try_run(
         "rev-parse", "--absolute-git-dir", "--git-common-dir", "--is-shallow-repository", "--show-toplevel",
         "--verify", "-q", "HEAD",
@@ -363,9 +362,9 @@ def read_state(git: Git) -> CheckoutState:
         raise GitFailed(f"git has its files elsewhere, in {top} (core.worktree)")
     head, head_at = lines[4] if len(lines) > 4 else "", 0
     branch, is_damaged = "", False
-    if said := read_head(os.path.join(git_dir, "HEAD"), 500, follow=True).decode("utf-8", "replace").strip():
-        branch = said.removeprefix("ref: refs/heads/") if said.startswith("ref: ") else "(detached)"
-        is_damaged = not head and os.path.isfile(os.path.join(common, said.removeprefix("ref: ")))
+    if head_ref := read_head(os.path.join(git_dir, "HEAD"), 500, follow=True).decode("utf-8", "replace").strip():
+        branch = head_ref.removeprefix("ref: refs/heads/") if head_ref.startswith("ref: ") else "(detached)"
+        is_damaged = not head and os.path.isfile(os.path.join(common, head_ref.removeprefix("ref: ")))
     if head:
         try:
             head_at = int(git.run("log", "-1", "--no-walk", "--no-show-signature", "--format=%ct", head, "--"))
@@ -391,13 +390,13 @@ _OPERATION_FILES = (
 
 
 class _Listing(NamedTuple):
-    """Everything that was seen of a checkout, as it is kept between runs."""
+    """The files of a checkout as they are cached between runs."""
 
     paths: list[str]
     ids: array[int]
     stats: array[int]  # four for each path
-    oids: bytes  # twenty bytes for each path: what is on disk
-    staged: bytes  # and what the index has; zeros for an untracked file
+    oids: bytes  # twenty bytes for each path: the blob id on disk
+    staged: bytes  # the same for the index; zeros for an untracked file
     deleted: tuple[str, ...]
     large: tuple[str, ...]
     untracked: tuple[str, ...]
@@ -406,7 +405,7 @@ class _Listing(NamedTuple):
 
 
 def read_checkout(root: str, store: FactsCache, *, deadline: float | None = None) -> CheckoutFiles:
-    """Look at a checkout: list it, stat it, read what changed since the last look."""
+    """Read a checkout: list it, stat each file, and read the files that changed since the last run."""
     git = Git(root)
     state = read_state(git)
     if state.is_lazy:
@@ -419,7 +418,7 @@ def read_checkout(root: str, store: FactsCache, *, deadline: float | None = None
 
 
 def _list_files(git: Git, commit: str) -> Iterator[tuple[str, bytes]]:
-    """The plain files of a commit, with their blobs."""
+    """Yield the regular files of a commit with their blob ids."""
     for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, "--", timeout=60).split(b"\0"):
         head, _, raw = item.partition(b"\t")
         if raw and head.startswith(b"100"):
@@ -434,7 +433,7 @@ class _Entry(NamedTuple):
 
 
 def _read_index(git: Git) -> list[_Entry]:
-    """What the index has, by path. A path in conflict stands once."""
+    """Read the index, one entry per path even where the path has a merge conflict."""
     entries: dict[str, _Entry] = {}
     for item in git.run("ls-files", "-s", "-t", "-z", "--full-name", timeout=60).split(b"\0"):
         if not item:
@@ -449,9 +448,9 @@ def _read_index(git: Git) -> list[_Entry]:
 def _find_untracked(
     git: Git, root: str, entries: list[_Entry], old: _Listing | None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, int], ...]]:
-    """New files that git does not ignore. While no folder changed there are no others than last time.
+    """List untracked files that git does not ignore. If no folder changed, reuse the last result.
 
-    Handoffs are left out: a memory is no evidence for itself.
+    Handoffs are left out, because a memory must not confirm itself.
     """
     names = {entry.path.rpartition("/")[0] for entry in entries}
     for name in list(names):
@@ -512,7 +511,7 @@ def _scan_files(
         paths.append(path)
         staged += oid or bytes(20)
         if info is None or mode == "160000" or not stat.S_ISREG(info.st_mode):
-            # A submodule or a symlink is a name; a file left out of a sparse checkout is read from git.
+            # Submodules and symlinks are not read; files outside a sparse checkout are read from git.
             is_left_out = info is None and mode.startswith("100")
             ids.append(0)
             stats.extend(_SPARSE_STAT if is_left_out else _NAME_ONLY_STAT)
@@ -565,14 +564,14 @@ def _read_new(
     oids: bytearray,
     deadline: float | None,
 ) -> bool:
-    """Read what is new on disk, and from git what a sparse checkout leaves out. Whether something is missing."""
+    """Read new files from disk, and files outside a sparse checkout from git. Return whether any could not be read."""
     is_partial = False
     for first in range(0, len(todo), _FILES_PER_BATCH):
         if deadline is not None and time.monotonic() > deadline:
             raise VerifyTimeout
         with store.transaction(
             required=True
-        ):  # in shares: others write, too, and what was read stays when the time is over
+        ):  # in batches, so that other processes can write and a timeout loses little
             _read_batch(root, store, todo[first : first + _FILES_PER_BATCH], ids, oids)
     with store.transaction(required=True):
         wanted = [
@@ -613,13 +612,13 @@ def _read_batch(
             continue
         found = blob_id(data)
         if oid and found != oid and blob_id(data.replace(b"\r\n", b"\n")) == oid:
-            found = oid  # checked out with the other line ends
+            found = oid  # checked out with CRLF line ends
         oids[at * 20 : at * 20 + 20] = found
         ids[at] = _add_facts(store, found, language, data, path)
 
 
 def is_opaque(data: bytes) -> bool:
-    """Whether nothing can be read of a file: no text, or a pointer to a file that is kept elsewhere."""
+    """Whether a file is binary or a Git LFS pointer."""
     return b"\0" in data[:8192] or data.startswith(b"version https://git-lfs.github.com/spec/")
 
 
@@ -632,14 +631,14 @@ def _add_facts(store: FactsCache, oid: bytes, language: str, data: bytes, path: 
 
 
 def blob_id(data: bytes) -> bytes:
-    """A blob's id as git computes it."""
+    """Compute the git blob id of this content."""
     digest = sha1(b"blob %d\0" % len(data), usedforsecurity=False)
     digest.update(data)
     return digest.digest()
 
 
 def read_plain(root: str, path: str, limit: int) -> bytes | None:
-    """A plain file inside the root, opened through no symlink; None when it is none, or larger than the limit."""
+    """Read a regular file below the root without following symlinks; None if it is not one or exceeds the limit."""
     folder = os.path.dirname(path)
     if folder and os.path.realpath(os.path.join(root, folder)) != _real_folder(root, folder):
         return None
@@ -733,7 +732,7 @@ def _load(store: FactsCache, root: str) -> _Listing | None:
 
 
 class PastTree(FileTree):
-    """The files of an old commit, read from git."""
+    """Files of an old commit, read from git."""
 
     def __init__(
         self, git: Git, store: FactsCache, commit: str, entries: Sequence[tuple[str, bytes]], ids: Sequence[int]
@@ -757,17 +756,17 @@ class PastTree(FileTree):
 
 
 class OldNameSearch:
-    """Names that a run looks for in old files. Which of them a file has is seen once; most have none."""
+    """Searches old files for a set of names, each blob once. Most files have none of them."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.names = {name: name.encode("utf-8", "surrogateescape") for name in names}
         raw = frozenset(self.names.values())
         self._words = frozenset(name for name in raw if name.translate(_NON_WORD_TO_SPACE) == name)
-        self._others = raw - self._words  # flags, names with a mark, letters of other scripts
+        self._others = raw - self._words  # flags, names that end in ? or !, non-ASCII names
         self._found: dict[bytes, frozenset[bytes]] = {}  # by blob
 
     def in_blob(self, oid: bytes) -> frozenset[bytes] | None:
-        """What of it a blob has; None for one that nobody has looked into."""
+        """Return the names that a blob contains; None if it was not searched yet."""
         return self._found.get(oid)
 
     def look_into(self, oid: bytes, data: bytes) -> frozenset[bytes]:
@@ -793,7 +792,7 @@ def read_old_tree(
     *,
     deadline: float | None = None,
 ) -> PastTree:
-    """The files of an old commit that are not as they are now, with the facts of those that have one of some names."""
+    """Read the files of an old commit that differ from now, with facts for those that contain one of the names."""
     asked = {search.names[name] for name in names}
     entries = list(_files_changed_since(git, commit, now))
     wanted = [
@@ -824,7 +823,7 @@ def read_old_tree(
 
 
 def _files_changed_since(git: Git, commit: str, now: CheckoutFiles) -> Iterator[tuple[str, bytes]]:
-    """The plain files of a commit that the checkout has not as they are, with their blobs."""
+    """Yield the regular files of a commit that differ from the checkout, with their blob ids."""
     found = git.run("diff-tree", "-r", "-z", "--no-renames", commit, now.state.head, "--", timeout=60).split(b"\0")
     changed = set()
     for head, raw in zip(found[::2], found[1::2], strict=False):
@@ -837,7 +836,7 @@ def _files_changed_since(git: Git, commit: str, now: CheckoutFiles) -> Iterator[
 
 
 def read_file(git: Git, store: FactsCache, commit: str, path: str, oid: bytes | None) -> PastTree:
-    """One file of an old commit, without its neighbours. What it defines is read when somebody asks."""
+    """Return one file of an old commit as a tree. Its definitions are read on demand."""
     if oid is None:
         return PastTree(git, store, commit, [], [])
     language = language_for(path)

@@ -1,8 +1,7 @@
-"""Checkouts: which folders on this machine hold which repository.
+"""Finds the checkouts on this machine and the repository that each belongs to.
 
-A memory names its repository as host/owner/name, or by a folder's name. The folders come from the configuration; a
-remote may have several clones and worktrees, and each of them is known. What git says of a folder is asked once, and
-again only when its configuration changed.
+A memory names its repository as host/owner/name or by folder name. The folders come from the configuration; a remote
+may have several clones and worktrees. The remotes of a folder are cached until its git configuration changes.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from truekeep.core.git import Git, GitFailed, irregular_file_failure, parse_remo
 
 
 class Answers(Protocol):
-    """Where slow answers are kept."""
+    """A cache for slow git answers."""
 
     def answer(self, key: str) -> str | None: ...
     def remember(self, key: str, value: str) -> None: ...
 
 
 class Checkout(NamedTuple):
-    """One folder that holds a repository."""
+    """A folder with a repository."""
 
     root: str
     names: tuple[str, ...]  # its remotes, origin first; then the folder's own name
@@ -36,7 +35,7 @@ class Checkout(NamedTuple):
 
 
 def expand_repositories(patterns: Sequence[str]) -> list[Path]:
-    """The folders that the configured patterns name, in a stable order."""
+    """Return the folders that match the configured patterns, in a stable order."""
     roots: dict[str, None] = {}
     for pattern in patterns:
         full = os.path.expanduser(os.path.expandvars(pattern))
@@ -53,7 +52,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:
-    """The repositories that these folders are, each once, in their order."""
+    """Return the checkouts among these folders, each once, in order."""
     found: dict[str, Checkout] = {}
     for folder in folders:
         root = os.path.realpath(folder)
@@ -81,7 +80,7 @@ def _read_remotes(root: str, git: str, answers: Answers) -> Checkout:
         except GitFailed as error:
             names_in_config = _remotes(
                 runner, "--file", os.path.join(git, "config")
-            )  # a file like any other: git reads that
+            )  # git can still read it as a plain file
             names_in_config = names_in_config or [name for name in (remote_name(Path(root)),) if name]
             return Checkout(root, (*names_in_config, os.path.basename(root)), is_linked, str(error))
         known = "\n".join(_remotes(runner, "--local"))
@@ -101,12 +100,12 @@ def _remotes(git: Git, *where: str) -> list[str]:
 
 
 def is_of_workspace(repository: str, workspace: str) -> bool:
-    """Whether a memory came through the workspace's own inboxes, whose name is the folder's: it is about no code."""
+    """Whether the repository is the workspace itself, named by its folder: such a memory is not about code."""
     return bool(workspace) and repository == os.path.basename(workspace)
 
 
 def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout | None:
-    """The checkout that a memory's repository means: a clone before its worktrees, the first before others."""
+    """Choose the checkout for a memory's repository: clones before worktrees, in configured order."""
     wanted = (parse_remote(repository) or repository.strip().removesuffix(".git")).lower()
     if not wanted:
         return None
@@ -114,12 +113,11 @@ def choose_checkout(repository: str, checkouts: Sequence[Checkout]) -> Checkout 
     if not matches and "/" not in wanted:
         matches = [item for item in checkouts if wanted in (name.rpartition("/")[2].lower() for name in item.names)]
         if len({item.name for item in matches}) > 1:
-            return None  # two different repositories have this name: not ours to guess
+            return None  # ambiguous: two different repositories have this name
     if not matches and wanted.count("/") == 1:
         matches = [item for item in checkouts if any(name.lower().endswith("/" + wanted) for name in item.names)]
     if not matches:
-        # Nobody can say what a folder holds that git will not read. Called so, it may be this one; it says what is
-        # wrong with it, and nothing else.
+        # Git cannot read some folders. One with this name may be the repository, so return it with its problem.
         last = wanted.rpartition("/")[2]
         matches = [item for item in checkouts if item.problem and [last] == [name.lower() for name in item.names]]
     return min(matches, key=lambda item: (bool(item.problem), item.is_linked), default=None)

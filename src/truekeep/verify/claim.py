@@ -1,4 +1,4 @@
-"""A claim: something a memory names that can be checked now. Only the value; `claims` finds them."""
+"""The Claim type: something a memory names that can be checked. `claims` extracts them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ KINDS = (
 
 
 class Claim(NamedTuple):
-    """One thing that a memory names, and where it does."""
+    """One thing that a memory names, and where it names it."""
 
     kind: str
-    text: str  # as it stands in the memory
+    text: str  # as written in the memory
     start: int  # offset of the first character
     end: int
     line: int
     column: int
-    name: str  # what is looked for: a path, the last part of a symbol, a number
+    name: str  # what to look for: a path, the last part of a symbol, a number
     place: str = ""  # the file that the memory names for it; the path of a line; the owner of a script
     owner: str = ""  # the class or module of a method; the command of a flag; the package of a version; a commit's repo
     first: int = 0  # of a line or a range of lines
@@ -29,13 +29,13 @@ class Claim(NamedTuple):
     near: str = ""  # the symbol that a line is said to hold; the unit that is said to have a port
     quote: str = ""  # the code that is quoted beside a line
     is_weak: bool = False  # counts only where the repository knows it
-    is_past: bool = False  # said to be gone, or never there: nothing to check
-    may_be_past: bool = False  # the sentence speaks of loss somewhere: no reason to call this lost as well
+    is_past: bool = False  # the memory says that it is gone or never existed: nothing to check
+    may_be_past: bool = False  # the sentence mentions a removal, so a claim that is gone is not reported
     is_definite: bool = False  # "defined in", not only "in"
     why: str = ""
 
     @property
     def shown(self) -> str:
-        """How it is called away from its sentence: a bare number of a line needs its file."""
+        """The claim as shown outside its sentence: a bare line number gets its file."""
         is_bare = self.kind == "line" and ":" not in self.text and "#" not in self.text
         return f"{self.place or self.name}:{self.text}" if is_bare else self.text

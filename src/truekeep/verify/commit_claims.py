@@ -33,7 +33,7 @@ def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verd
             why = "the commit is on another branch, not on this one"
             verdicts[id(question)] = confirmed(question, "other-branch", why, rank=GIT, commit=oid)
         elif world.now.state.is_shallow:
-            why = "the commit is here; whether a branch has it cannot be told in a shallow clone"
+            why = "the commit is here; a shallow clone cannot show whether a branch has it"
             verdicts[id(question)] = unverifiable(question, "incomplete", why)
         else:
             why = "no branch or tag reaches this commit any more: rebased away, or dropped"

@@ -1,7 +1,7 @@
-"""The judge: all claims of a run against one repository, each with its verdict.
+"""Checks all claims of a run against one repository, with one function per kind of claim.
 
-What needs looking up is looked up together (one pass over the repository's facts, one question to git), then each
-claim is judged for itself. Nothing is confirmed by default, and what could not be asked is unverifiable, never gone.
+Lookups are batched (one pass over the repository's facts, one git call), then each claim is checked on its own. Nothing
+is confirmed by default, and a claim that cannot be checked is unverifiable, never gone.
 """
 
 from __future__ import annotations
@@ -24,7 +24,15 @@ from truekeep.verify.system_claims import check_bundle, check_containers, check_
 from truekeep.verify.verdict import MOVED, Question, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
-_MARKED_NAME_ENDINGS = (".rb", ".ex", ".exs", ".cr", ".clj", ".cljs", ".cljc")  # where names may end in a mark
+_MARKED_NAME_ENDINGS = (
+    ".rb",
+    ".ex",
+    ".exs",
+    ".cr",
+    ".clj",
+    ".cljs",
+    ".cljc",
+)  # languages whose names may end in ? or !
 _SINGLE_CHECKS = {
     "path": check_path,
     "directory": check_path,
@@ -38,7 +46,7 @@ _SINGLE_CHECKS = {
 
 
 def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
-    """A verdict for each question, in order; None where a weak claim turned out to be none."""
+    """Return a verdict for each question, in order; None for a weak claim that the repository does not know."""
     questions = _fix_spelling(world, questions)
     by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
@@ -62,7 +70,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
 
 
 def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:
-    """A move to where nobody has committed anything is one that may be taken back."""
+    """Mark a move whose new place is not committed, because it may be undone."""
     if verdict is None or verdict.verdict != MOVED or verdict.is_dirty:
         return verdict
     path = verdict.place.partition(":")[0]
@@ -71,7 +79,7 @@ def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:
 
 
 def _drop_if_past(verdict: Verdict | None) -> Verdict | None:
-    """A sentence that speaks of loss may well say that this is lost: then that is no news."""
+    """Drop a moved or gone verdict if the sentence itself may say that the thing was removed."""
     return None if verdict is not None and verdict.is_rot and verdict.claim.may_be_past else verdict
 
 
@@ -83,7 +91,7 @@ def _by_kind(questions: Sequence[Question]) -> dict[str, list[Question]]:
 
 
 def _with_places(world: World, questions: Sequence[Question]) -> Sequence[Question]:
-    """A symbol's file counts only where this repository has or had such a file: it may be another project's."""
+    """Drop the file of a symbol claim if this repository never had it: it may be another project's."""
 
     def check(question: Question) -> Question:
         claim = question.claim
@@ -99,7 +107,7 @@ def _with_places(world: World, questions: Sequence[Question]) -> Sequence[Questi
 
 
 def _fix_spelling(world: World, questions: Sequence[Question]) -> Sequence[Question]:
-    """`valid?` is a name in Ruby, `vec!` is `vec` in Rust, and `width?` is `width` that may be missing."""
+    """Strip ? and ! where they are not part of the name: `valid?` is a name in Ruby, `vec!` is `vec` in Rust."""
     odd = {question.claim.name for question in questions if question.claim.name.endswith(("?", "!"))}
     if not odd:
         return questions
@@ -116,7 +124,7 @@ def _fix_spelling(world: World, questions: Sequence[Question]) -> Sequence[Quest
 
 
 def _load_history(world: World, questions: Sequence[Question]) -> None:
-    """Read rename records once, back to the oldest day that a missing path needs."""
+    """Load the rename records once, back to the oldest date that a path needs."""
     needed = [
         question.written_at
         for question in questions
@@ -131,7 +139,7 @@ def _load_history(world: World, questions: Sequence[Question]) -> None:
 
 
 def _prefetch_paths(world: World, questions: Sequence[Question]) -> None:
-    """Ask once for all paths that neither the checkout nor its history knows whether another branch has them."""
+    """Look up, in one git call, the last commits of all paths that are not found yet."""
     try:
         world.prefetch_last_commits([name for question in questions if (name := unknown_path(world, question))])
     except VerifyTimeout:
@@ -171,7 +179,7 @@ def _check_symbols(world: World, questions: list[Question]) -> dict[int, Verdict
 
 
 def _belongs_to_other_tool(world: World, claim: Claim) -> bool:
-    """Whether a flag is one of a common tool that is not made here."""
+    """Whether a flag belongs to a common tool that this repository does not build."""
     tool = claim.owner.lower()
     return claim.kind == "flag" and tool in TOOLS and tool not in world.products
 
@@ -188,4 +196,4 @@ def _run_check(check: object, world: World, question: Question) -> Verdict | Non
 def _failed(question: Question, error: VerifyTimeout | GitFailed) -> Verdict:
     if isinstance(error, GitFailed):
         return unverifiable(question, "git-failed", str(error))
-    return unverifiable(question, "out-of-time", "not found in the time that was given")
+    return unverifiable(question, "out-of-time", "not found before the time limit")

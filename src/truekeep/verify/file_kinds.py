@@ -1,7 +1,7 @@
-"""What one file says: the names that it defines, the words of its code, the words that it only mentions. Pure.
+"""Classifies files and extracts the names a file defines, the words of its code, and the words it only mentions.
 
-Words are kept as CRC-32 keys, four bytes each: small enough to hold a whole repository's, and whoever finds a key looks
-into the file before believing it.
+Words are stored as CRC-32 keys of four bytes, so that a whole repository fits into memory. Keys can collide, so callers
+check the file itself after a match.
 """
 
 # ruff: noqa: SIM905  (a list of words reads best as words)
@@ -46,13 +46,13 @@ _VENDORED = re.compile(
 
 
 class FileKind(enum.Enum):
-    """How much a file's words count."""
+    """The kind of a file, which decides how much its words count."""
 
     CODE = "code"
     TEST = "test"
     DOCUMENT = "document"
     VENDORED = "vendored"
-    OPAQUE = "opaque"  # nothing is read of it
+    OPAQUE = "opaque"  # not read
 
 
 @lru_cache(maxsize=200_000)
@@ -85,7 +85,7 @@ def key_of(word: str) -> int:
 
 
 def read_facts(data: bytes, language: str, kind: FileKind) -> tuple[bytes, bytes, bytes]:
-    """The keys of the names that a file defines, of the words in its code, and of the words it only mentions."""
+    """Return the keys of the names a file defines, the words in its code, and the words it only mentions."""
     if b"\0" in data[:8192]:
         return b"", b"", b""
     if not language or kind is FileKind.DOCUMENT:
@@ -108,7 +108,7 @@ def _mentions(text: bytes) -> set[bytes]:
 
 
 def _comments_only(data: bytes, code: bytes) -> bytes:
-    """What was blanked out of the code, with blanks where the code was. As numbers: a loop over bytes would be slow."""
+    """Return the comments, with blanks where the code was. Uses integer XOR, because a loop over bytes is slow."""
     size = len(data)
     blanks = int.from_bytes(b" " * size, "little")
     return (int.from_bytes(data, "little") ^ int.from_bytes(code, "little") ^ blanks).to_bytes(size, "little")

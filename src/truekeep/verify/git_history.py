@@ -1,7 +1,7 @@
-"""What git remembers: which commit a memory was written at, where a file went, who deleted it, what code looked like.
+"""Git history of a repository: the commit at a date, where a file moved, which commit removed it, and old files.
 
-Moves come from each commit's own rename records, chained: one comparison of two ends finds a fraction of them. The
-records are read once, newest first, as far back as a question needs, and later only what is new since.
+Moves are found by following the renames of each commit one after another, because comparing only the first and the last
+commit finds a fraction of them. The rename records are read once, as far back as needed; later runs add new commits.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ from truekeep.verify.results import stamp_of
 
 _DAY = 86_400
 _NEVER = 1 << 60
-_MAX_RENAMES = 60  # renames that one path is followed through
+_MAX_RENAMES = 60  # followed for one path
 _ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
-# Where to look for something that has no date: so many commits back, then so many days.
-MAX_MERGE_LAG = 90 * 86_400  # seconds that a commit may be older than the merge which brought it
+MAX_MERGE_LAG = 90 * 86_400  # seconds that a commit may be older than its merge
 _CHECKPOINT_COMMITS = (1, 2, 4, 8, 16, 32, 64, 128)
 _CHECKPOINT_DAYS = (
     30, 60, 90, 135, 180, 225, 270, 320, 365, 430, 500, 570, 640, 730, 820, 910, 1_000, 1_150, 1_300, 1_500, 1_700,
@@ -46,7 +45,7 @@ _CHECKPOINT_DAYS = (
 
 
 class Commit(NamedTuple):
-    """A commit that says something about a claim."""
+    """The id and time of a commit."""
 
     id: str
     at: int
@@ -57,32 +56,32 @@ class Commit(NamedTuple):
 
 
 class Trail(NamedTuple):
-    """Where a path went: the last name that is known, and the commit that took it there or away."""
+    """Where a path moved, and the commit that moved or deleted it."""
 
     path: str  # empty: deleted
     commit: Commit
-    last: str  # the last name that it had
+    last: str  # its last known name
 
 
 class Past:
-    """The history of one repository, as far as it was asked."""
+    """The history of one repository, read on demand."""
 
     def __init__(self, git: Git, store: FactsCache, state: CheckoutState, *, deadline: float | None = None) -> None:
         self.git, self.store, self.state, self.deadline = git, store, state, deadline
-        # A shallow clone may be deepened while its HEAD stays: what was not found in it may be found then.
+        # A shallow clone can be deepened without moving HEAD, so its depth is part of the cache key.
         reach = stamp_of(state.common_dir, "shallow") if state.is_shallow else ""
         self.key = f"{state.git_dir} {reach}".rstrip()
         self._since: int | None = None
         self._name_search = OldNameSearch(())
         self._files: dict[str, PastTree] = {}
         self._touches: dict[str, list[tuple[Commit, str]]] = {}
-        self._touched_since: dict[str, int] = {}  # how far back that goes, by path
+        self._touched_since: dict[str, int] = {}  # by path, how far back `_touches` goes
         self._added: dict[str, list[str]] = {}
         self._renamed: dict[str, dict[str, str]] = {}
-        self.problem = ""  # why history could not be read, for people
-        # A rename without an edit is seen by the ids of its files; a partial clone has no more of them than that.
+        self.problem = ""  # why history could not be read, as a readable reason
+        # A partial clone has only blob ids, so it can detect only renames without an edit.
         self._rename_options = ("-M100%",) if state.is_lazy else ("-M", "-l2000")
-        self._is_partial = state.is_lazy  # something of it was not read: what was not found may be there
+        self._is_partial = state.is_lazy  # some objects were not read, so a name that is not found may exist
 
     def _check_time(self) -> None:
         if self.deadline is not None and time.monotonic() > self.deadline:
@@ -91,7 +90,7 @@ class Past:
     # Commits.
 
     def commit_at(self, at: int) -> Commit | None:
-        """The commit that the main line was at, at this time; None when there was none yet."""
+        """Return the commit that the main line was at at this time; None if there was none yet."""
         if not self.state.head:
             return None
         if at >= self.state.head_at:
@@ -130,16 +129,16 @@ class Past:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every commit can be read, back to the first one."""
+        """Whether all of history can be read."""
         return self.state.is_whole and bool(self._main_line) and not self.problem
 
     def oldest(self) -> int:
         return self._main_line[-1][1] if self._main_line else 0
 
-    # Names that were never anything here: so many texts speak of other projects' code that it pays to remember.
+    # Names that never occurred here. Memories often mention code of other projects, so this is cached.
 
     def absent_until(self, name: str) -> int:
-        """Up to when a name is known to have been in no code; 0 when nobody has looked."""
+        """Return the time until which a name is known to be in no code; 0 if it was never searched for."""
         return int(self.store.answer(f"never {self.key} {name}") or 0)
 
     def remember_absent(self, names: Iterable[str]) -> None:
@@ -150,7 +149,7 @@ class Past:
                 self.store.remember(f"never {self.key} {name}", str(self.state.head_at))
 
     def cached_definitions(self, name: str, commit: str) -> str | None:
-        """What an earlier run saw of a name at a commit (or, without one, anywhere): history does not change."""
+        """Return the definitions that an earlier run found for a name at a commit; at any commit if it is empty."""
         return self.store.answer(f"was {self.key} {commit} {name}")
 
     def remember_old_definitions(self, name: str, commit: str, seen: str) -> None:
@@ -160,7 +159,7 @@ class Past:
     # Files.
 
     def load(self, since: int) -> None:
-        """Have the records of renames and deletions since this time. 0: of all history."""
+        """Load the records of renames and deletions since this time; 0 loads all of history."""
         if self._since is not None and self._since <= since:
             return
         if not self.state.head:
@@ -186,14 +185,14 @@ class Past:
         try:
             self.git.run("merge-base", "--is-ancestor", commit, "HEAD")
         except GitFailed:
-            return False  # history was rewritten, or the commit is gone: read it anew
+            return False  # history was rewritten, or the commit is gone: read all of it again
         return True
 
     def _append(self, revisions: str, *, since: int, keep: bool) -> None:
         rows, failure = self._log(revisions, *self._rename_options, "--diff-filter=DR", since=since)
         is_sound = failure is None
         if failure is not None:
-            # A blob is missing somewhere back there. What was deleted before is still known, only not where to.
+            # A blob is missing. Before that commit, deletions can still be read, but not renames.
             until = f"--until=@{rows[-1][0] if rows else self.state.head_at}"
             self.problem = f"where files went before that could not be read ({failure.why})"
             more, failure = self._log(revisions, "--no-renames", "--diff-filter=D", until, since=since)
@@ -222,7 +221,7 @@ class Past:
         return list(_records(raw)), failure
 
     def follow(self, path: str, since: int | None, alive: Container[str]) -> Trail | None:
-        """Where a path went after this time; without one, after its last mention. None: history has no trace of it."""
+        """Follow a path through renames after this time, or from its last record. None if history does not have it."""
         self.load(max(0, since - MAX_MERGE_LAG) if since is not None else 0)
         current, last = path, ""
         at = since - _DAY if since is not None else None
@@ -235,8 +234,8 @@ class Past:
             rows = [row for row in rows if row[1] != last and (at is None or row[0] >= at - MAX_MERGE_LAG)]
             if not rows:
                 break
-            # From a known day on, the first thing that happened; otherwise the last, because the path is not there now.
-            # A commit may be older than the merge that brought it: then it counts all the same.
+            # With a known date, take the first event after it; otherwise the last one, because the path is gone now.
+            # A commit that is older than its merge still counts.
             when, last, new = later[0] if later else rows[-1]
             at = max(when, at or when)
             new = _decode_stored_path(new)
@@ -249,9 +248,9 @@ class Past:
         return trail
 
     def trace(self, path: str, is_there: Callable[[str], bool]) -> Trail | None:
-        """Where a file or folder went before the records begin: from the last commit that touched it, step by step.
+        """Follow a file or folder that moved before the records begin, from the last commit that touched it.
 
-        None when this branch never had it. Each step is a walk through history, so ask only for what had one.
+        None if this branch never had it. Each step walks through history, so call this only for paths that existed.
         """
         current, trail = path, None
         for _ in range(_MAX_RENAMES):
@@ -266,7 +265,7 @@ class Past:
         return trail and Trail("", trail.commit, trail.last)
 
     def _renames(self, commit: str) -> dict[str, str]:
-        """What a commit renamed, old to new; an empty text for what it deleted."""
+        """Return the renames of a commit, old path to new; the new path is empty for a deletion."""
         if commit not in self._renamed:
             self._check_time()
             rows, failure = self._log(commit, "--no-walk", *self._rename_options, "--diff-filter=DR", since=0)
@@ -277,7 +276,7 @@ class Past:
         return self._renamed[commit]
 
     def name_then(self, path: str, at: int) -> str:
-        """What a file of today was called at that time."""
+        """Return the path that a current file had at that time."""
         self.load(at)
         current, limit = path, None
         for _ in range(_MAX_RENAMES):
@@ -292,7 +291,7 @@ class Past:
         return current
 
     def files_removed_from(self, folder: str, since: int | None) -> list[str]:
-        """The files that once were under a folder and left it."""
+        """Return the files that were moved out of a folder or deleted from it."""
         self.load(since or 0)
         rows = self.store.rows(
             "SELECT DISTINCT old FROM step WHERE repository = ? AND old > ? AND old < ? AND at >= ? LIMIT 400",
@@ -301,7 +300,7 @@ class Past:
         return [_decode_stored_path(row[0]) for row in rows]
 
     def removed_paths_named(self, name: str, since: int | None) -> list[str]:
-        """Every path of the records that ends in this file name."""
+        """Return the removed or renamed paths with this file name."""
         self.load(since or 0)
         rows = self.store.rows(
             "SELECT DISTINCT old FROM step WHERE repository = ? AND (old = ? OR old LIKE ? ESCAPE '\\') LIMIT 20",
@@ -310,14 +309,14 @@ class Past:
         return [_decode_stored_path(row[0]) for row in rows]
 
     def last_removal(self, path: str) -> Commit | None:
-        """The last commit that took a path away, by renaming or deleting it."""
+        """Return the last commit that renamed or deleted a path."""
         row = self.store.row(
             "SELECT id, at FROM step WHERE repository = ? AND old = ? ORDER BY at DESC LIMIT 1", (self.key, path)
         )
         return Commit(row[0], row[1]) if row is not None else None
 
     def files_added_by(self, commit: str) -> list[str]:
-        """The files that a commit added."""
+        """Return the files that a commit added."""
         if commit in self._added:
             return self._added[commit]
         try:
@@ -338,7 +337,7 @@ class Past:
         return self._added[commit]
 
     def last_version(self, path: str) -> PastTree | None:
-        """A file as it was just before it was taken away."""
+        """Return a file as it was just before it was renamed or deleted."""
         commit = self.last_removal(path)
         if commit is None:
             return None
@@ -346,7 +345,7 @@ class Past:
         return tree if tree.has(path) else None
 
     def last_commits(self, paths: Iterable[str]) -> dict[str, Commit]:
-        """The last commit on any branch that touches each path, in one walk; what no commit has is left out."""
+        """Find the last commit on any branch that touches each path, in one walk; omit paths without one."""
         asked = [path for path in dict.fromkeys(paths) if "\n" not in path]
         found: dict[str, Commit] = {}
         for first in range(0, len(asked), 400):
@@ -392,13 +391,13 @@ class Past:
     # Code.
 
     def set_names(self, names: Iterable[str]) -> None:
-        """Say which names old trees will be asked for."""
+        """Set the names to search old trees for."""
         asked = set(names)
         if not asked <= self._name_search.names.keys():
             self._name_search = OldNameSearch(asked)
 
     def tree(self, commit: str, names: Iterable[str], now: CheckoutFiles) -> PastTree | None:
-        """What an old tree had otherwise than it is now, as far as its files have these names."""
+        """Read the files of an old commit that differ from now and contain these names."""
         self._check_time()
         asked = set(names)
         self.set_names(asked)
@@ -418,7 +417,7 @@ class Past:
         return tree
 
     def checkpoints(self) -> list[Commit]:
-        """Where to look for something that has no date: a few commits, further and further back."""
+        """Return the commits to search when a memory has no date: a few, further and further back."""
         return self._checkpoints
 
     @cached_property
@@ -450,20 +449,20 @@ class Past:
         return found
 
     def file(self, commit: Commit, path: str) -> PastTree:
-        """One file of an old commit as a tree of its own: much cheaper than the whole. Empty when it was not there."""
+        """Return one file of an old commit as a tree, which is empty if the commit does not have it."""
         key = f"{commit.id}:{path}"
         tree = self._files.get(key)
         if tree is None:
             commits = self.checkpoints()
             asked = [f"{item.id}:{path}" for item in commits] if commit in commits else [key]
-            oids = self.oids(asked)  # one question for all checkpoints: the next one is likely asked next
+            oids = self.oids(asked)  # one git call for all checkpoints: the others are likely needed next
             for name in asked:
                 self._files[name] = read_file(self.git, self.store, name.partition(":")[0], path, oids.get(name))
             tree = self._files[key]
         return tree
 
     def oids(self, names: Sequence[str]) -> dict[str, bytes]:
-        """The blob ids of `commit:path` names; what is missing is left out."""
+        """Return the blob ids of `commit:path` names, without those that do not exist."""
         found = {}
         for name, oid, kind in self.git.infos(list(dict.fromkeys(names))):
             if kind == "blob":
@@ -471,7 +470,7 @@ class Past:
         return found
 
     def read_touches(self, paths: Iterable[str], since: int) -> None:
-        """Read, in one walk, which commits changed these files since a time, and which blobs each had before."""
+        """Read, in one walk, the commits that changed these files since a time, and the blobs before each change."""
         missing = [path for path in dict.fromkeys(paths) if self._touched_since.get(path, since + 1) > since]
         for first in range(0, len(missing), 400):
             self._check_time()
@@ -500,7 +499,7 @@ class Past:
                         self._touches[path].append((commit, before))
 
     def prefetch_removals(self, lost: Iterable[tuple[str, str, int]]) -> None:
-        """Read the history of the files that lost these words in one walk, unless it is known already."""
+        """Read, in one walk, the history of the files that lost these words, unless it is cached."""
         unknown = [item for item in lost if self.store.answer(self._removal_key(*item)) is None]
         if unknown:
             self.read_touches({path for _, path, _ in unknown}, min(since for _, _, since in unknown))
@@ -509,7 +508,7 @@ class Past:
         return f"out {self.key} {self.state.head} {since} {word} {path}"
 
     def find_removing_commit(self, word: str, path: str, since: int) -> Commit | None:
-        """The last commit that took a word out of a file."""
+        """Return the last commit that removed a word from a file."""
         key = self._removal_key(word, path, since)
         known = self.store.answer(key)
         if known is None:
@@ -521,7 +520,7 @@ class Past:
         return Commit(oid, int(at)) if oid else None
 
     def _find_removal(self, word: str, path: str) -> Commit | None:
-        """The newest commit before which a file had a word that it has no more; a definition, if it is still used."""
+        """Find the commit that removed a word, or removed its definition if the file still uses the word."""
         edge = rb"[\w$-]" if "-" in word else rb"[\w$]"
         raw = word.encode("utf-8", "surrogateescape")
         pattern = re.compile(rb"(?<!" + edge + rb")" + re.escape(raw) + rb"(?!" + edge + rb")")
@@ -540,7 +539,7 @@ class Past:
 
         if has(now):
             return None
-        # One after the other: a word may have come and gone more than once, so there is nothing to halve.
+        # Not a bisection: the word may have been added and removed more than once.
         for commit, before in self._touches[path][:_MAX_RENAMES]:
             if has(self._blob(before)):
                 return commit
@@ -551,7 +550,7 @@ class Past:
 
 
 def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:
-    """The rename and delete records of a log, as (time, commit, old, new)."""
+    """Parse the renames and deletions in a log as (time, commit, old, new)."""
     commit, at = "", 0
     items = iter(raw.split(b"\0"))
     for item in items:
@@ -569,7 +568,7 @@ def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:
 
 
 def _rename_target(path: str, renames: Mapping[str, str]) -> str | None:
-    """Where a commit took a file, or what was in a folder; empty: nowhere, it is deleted. None: it left it alone."""
+    """Return the path that a commit renamed a file or folder to; empty if it deleted it, None if it did neither."""
     if path in renames:
         return renames[path]
     inside = {old[len(path) :]: new for old, new in renames.items() if old.startswith(f"{path}/")}
@@ -581,12 +580,12 @@ def _rename_target(path: str, renames: Mapping[str, str]) -> str | None:
 
 
 def _decode_path(raw: bytes) -> str:
-    """A path as a checkout has it, with escapes for bytes that are no text."""
+    """Decode a path, with surrogate escapes for bytes that are not valid text."""
     return os.fsdecode(raw)
 
 
 def _decode_stored_path(stored: str) -> str:
-    """A path out of the store, which writes those escapes in letters."""
+    """Restore the surrogate escapes in a path from the cache, which stores them as text."""
     if "\\udc" not in stored:
         return stored
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), stored)

@@ -1,8 +1,8 @@
-"""Lines: what stood there when the memory was written, and where that is now.
+"""Checks claims about lines: finds where the line that a memory cites is now.
 
-A number alone says nothing. The line's text at the commit of the memory is found again: as the same definition, in its
-file or in another one; else as the same line among its neighbours. Without a date, the symbol or the code that the
-memory quotes beside the number decides; without any of them, nothing can be said.
+The line's text is read from the commit at the memory's date and then found in the current code: as the same definition,
+in its file or another one, or else as the same line by its neighbours. Without a date, the symbol or code that the
+memory quotes beside the number is used; without that the claim is unverifiable.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from truekeep.verify.path_claims import PathPlace, find_place, judge_by_tree, un
 from truekeep.verify.repository import World, is_code, prefer, whole_word
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
 
-_MAX_ALIGNED_LINES = 20_000  # lines of a file that are aligned
-_MIN_EDITED_RATIO = 0.7  # of two lines, to be one that was edited
+_MAX_ALIGNED_LINES = 20_000
+_MIN_EDITED_RATIO = 0.7  # similarity from which on a line counts as an edited version of another
 _TRAILING_PUNCTUATION = ",;:{( "
 _DATA_KINDS = ("variable", "key", "field", "constant")
 
@@ -31,7 +31,7 @@ class LinePlace(NamedTuple):
 
     path: str
     line: int
-    seen: str  # a digest of its text, or what it defines; never the text: a line may hold a secret
+    seen: str  # a digest of its text, or what it defines; never the text, which may hold a secret
     is_edited: bool = False
 
 
@@ -62,17 +62,13 @@ def check_line(world: World, question: Question) -> Verdict | None:
     if now is None:
         return unverifiable(question, "unreadable", f"{place.path} cannot be read as text")
     if then is not None:
-        return gone(
-            question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE
-        )
+        return gone(question, "line-removed", "the old line is no longer in the file", place=place.path, rank=CODE)
     if _was_removed(world, question):
-        return gone(
-            question, "line-removed", "what stood there is not in the file any more", place=place.path, rank=CODE
-        )
+        return gone(question, "line-removed", "the old line is no longer in the file", place=place.path, rank=CODE)
     if claim.first > len(_lines(now)):
         why = f"{place.path} has {len(_lines(now))} lines"
         return gone(question, "beyond-the-end", why, place=place.path, rank=CODE)
-    why = "the line is there, but nothing says what it held when this was written"
+    why = "the line exists, but its content when this was written is unknown"
     return unverifiable(question, "no-date", why, place=f"{place.path}:{claim.first}")
 
 
@@ -113,7 +109,7 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _text_then(world: World, question: Question, path: str) -> list[str] | None:
-    """The file at the commit that the memory was written at; None when that is not known, or is today's."""
+    """Return the lines of the file at the memory's date; None if that is unknown or the same as today."""
     claim = question.claim
     if question.written_at is None:
         return None
@@ -121,7 +117,7 @@ def _text_then(world: World, question: Question, path: str) -> list[str] | None:
     if commit is None:
         return None
     if commit.id == world.now.state.head and (claim.near or claim.quote):
-        return None  # written at or after today's commit: its own words say more than the file as it is
+        return None  # written at or after HEAD: the quoted words are better evidence than the file
     names = [f"{commit.id}:{claim.place}"]
     if path:
         names += [f"{commit.id}:{world.past.name_then(path, commit.at)}", f"{commit.id}:{path}"]
@@ -132,7 +128,7 @@ def _text_then(world: World, question: Question, path: str) -> list[str] | None:
 
 
 def _by_history(world: World, question: Question, place: PathPlace, then: Sequence[str]) -> LinePlace | None:
-    """Find again what stood on the line: the same definition, else the same text."""
+    """Find the old line in the current code, by its definition or else by its text."""
     claim = question.claim
     text = "\n".join(then).encode()
     old_digest = sha256(text).hexdigest()[:24]
@@ -164,7 +160,7 @@ def _by_history(world: World, question: Question, place: PathPlace, then: Sequen
 def _defined_then(
     world: World, text: bytes, old_digest: str, path: str, line: int
 ) -> tuple[StoredDefinition, str, int] | None:
-    """What an old text defined on a line, the digest of its body, and how many of its name and scope came before."""
+    """Return the definition on a line of an old text, its digest, and its position among its namesakes."""
     language = language_for(path)
     key = f"defined {language} {old_digest} {line}"
     known = world.store.answer(key)
@@ -183,14 +179,14 @@ def _defined_then(
 
 
 def _definition_at(outline: Sequence[StoredDefinition], line: int) -> StoredDefinition | None:
-    """The definition that begins on a line: the largest one, if several do."""
+    """Return the definition that begins on a line, the longest if there are several."""
     return max((item for item in outline if item.line == line), key=lambda item: item.end - item.line, default=None)
 
 
 def _same_definition(
     world: World, path: str, item: StoredDefinition, which: int, now: Sequence[StoredDefinition], digest: str
 ) -> StoredDefinition | None:
-    """The definition of the same name and scope; overloads and getters are counted from the top."""
+    """Return the definition of the same name and scope; overloads are matched by position."""
     same = [other for other in now if (other.name, other.scope) == (item.name, item.scope)]
     if len(same) > 1:
         exact = [other for other in same if world.now.digest(path, other) == digest]
@@ -201,7 +197,7 @@ def _same_definition(
 
 
 def _elsewhere(world: World, item: StoredDefinition, path: str, digest: str) -> LinePlace | None:
-    """The only definition of that name, kind and scope in another file of the code."""
+    """Find the definition in another file, if exactly one matches by digest, or by kind and scope."""
     files = [
         other for other in prefer(world.now.find("names", [item.name])[item.name]) if is_code(other) and other != path
     ]
@@ -224,7 +220,7 @@ def _line_digest(text: str) -> str:
 
 
 def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> LinePlace | None:
-    """Where a line of the old text is in the new one, by the lines around it."""
+    """Find a line of the old text in the new one, by the lines around it."""
     text = then[line - 1]
     digest = _line_digest(text)
     if list(then) == list(now):
@@ -235,7 +231,7 @@ def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> L
     if line > len(then) - tail:
         return LinePlace(path, line + len(now) - len(then), digest)
     if (alone := _unique(now, text)) and _unique(then, text):
-        return LinePlace(path, alone, digest)  # the only such line in both: no need to align them
+        return LinePlace(path, alone, digest)  # unique in both texts: no need to align them
     if len(then) <= _MAX_ALIGNED_LINES and len(now) <= _MAX_ALIGNED_LINES:
         old, new = then[head : len(then) - tail], now[head : len(now) - tail]
         at = line - 1 - head
@@ -255,7 +251,7 @@ def _aligned(path: str, then: Sequence[str], now: Sequence[str], line: int) -> L
 
 
 def _edited(path: str, text: str, now: Sequence[str], first: int, last: int) -> LinePlace | None:
-    """The line of a replaced stretch that is the old one, edited."""
+    """Find the line in a replaced block that is most similar to the old one."""
     bare = text.strip()
     best, best_at = 0.0, 0
     for at in range(first, min(last, first + 400)):
@@ -276,7 +272,7 @@ def _unique(now: Sequence[str], text: str) -> int:
 
 
 def _shared_ends(then: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
-    """How many lines the two texts share at either end."""
+    """Count the lines that two texts share at the beginning and at the end."""
     most = min(len(then), len(now))
     head = 0
     while head < most and then[head] == now[head]:
@@ -288,7 +284,7 @@ def _shared_ends(then: Sequence[str], now: Sequence[str]) -> tuple[int, int]:
 
 
 def _by_symbol_or_quote(world: World, question: Question, place: PathPlace) -> LinePlace | None:
-    """Without a date: the code that the memory quotes beside the number, else the symbol that it names."""
+    """Find a line without a date by the code or symbol that the memory names beside the number."""
     claim = question.claim
     data = world.now.text(place.path) if place.path else None
     if claim.quote and data is not None and not _is_name(claim.quote):
@@ -303,9 +299,7 @@ def _by_symbol_or_quote(world: World, question: Question, place: PathPlace) -> L
     if name and data is not None and 0 < claim.first <= len(_lines(data)):
         said = _lines(data)[claim.first - 1].encode()
         if whole_word(name).search(said) and not _was_defined_at(world, claim.place, name, claim.first):
-            return LinePlace(
-                place.path, claim.first, _line_digest(said.decode("utf-8", "replace"))
-            )  # where it is called
+            return LinePlace(place.path, claim.first, _line_digest(said.decode("utf-8", "replace")))  # a call
     for item in owned:
         is_start = item.line == claim.first
         if is_start or (
@@ -324,7 +318,7 @@ def _by_symbol_or_quote(world: World, question: Question, place: PathPlace) -> L
 
 
 def _quoted(world: World, question: Question, path: str, lines: list[str]) -> LinePlace | None:
-    """The line that holds a quotation: the one named, else the only one, else the nearest by far."""
+    """Find the line with the quoted code: the cited line, the only match, or the nearest match by far."""
     claim = question.claim
     bare = claim.quote.strip().rstrip(_TRAILING_PUNCTUATION)
     if 0 < claim.first <= len(lines) and bare in lines[claim.first - 1]:
@@ -345,7 +339,7 @@ def _quoted(world: World, question: Question, path: str, lines: list[str]) -> Li
 
 
 def _trees(world: World, path: str) -> Iterator[PastTree]:
-    """A file as it was: just before it was taken away, else at the checkpoints that have it, the newest first."""
+    """Yield old versions of a file: the last one if it is gone, otherwise one per checkpoint, newest first."""
     last = world.past.last_version(path) if not world.now.has(path) else None
     if last is not None:
         yield last
@@ -364,7 +358,7 @@ def _versions(world: World, path: str) -> Iterator[bytes]:
 
 
 def _was_removed(world: World, question: Question) -> bool:
-    """Whether a file once had what a memory quotes or names beside a line's number, and has it no more."""
+    """Whether a file once had the code or symbol that the memory names beside the line, but no longer has it."""
     claim = question.claim
     if claim.quote and not _is_name(claim.quote):
         bare = claim.quote.strip().rstrip(_TRAILING_PUNCTUATION).encode()
@@ -377,7 +371,7 @@ def _was_removed(world: World, question: Question) -> bool:
 
 
 def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, StoredDefinition] | None:
-    """The definition of a name that a file had at a checkpoint."""
+    """Find the definition of a name in old versions of a file."""
     for tree in _trees(world, path):
         for item in tree.outlines([path])[path]:
             if item.name == name:
@@ -386,7 +380,7 @@ def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, Store
 
 
 def _was_defined_at(world: World, path: str, name: str, line: int) -> bool:
-    """Whether an earlier version of a file defined this name at this very line."""
+    """Whether an old version of a file defined this name on this line."""
     return any(
         item.name == name and item.line == line for tree in _trees(world, path) for item in tree.outlines([path])[path]
     )

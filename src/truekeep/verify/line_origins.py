@@ -1,4 +1,4 @@
-"""Where the lines of a memory come from: the repository and the day that each is checked against."""
+"""Finds the repository and the date that each line of a memory is checked against."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class HistorySource(Protocol):
-    """Where origins are read from; each is opened when it is first used."""
+    """The databases that origins are read from; each is opened on first use."""
 
     @property
     def ledger(self) -> Ledger: ...
@@ -38,9 +38,9 @@ class LineOrigins:
         self._source = source
 
     def before_repairs(self, memories: Sequence[MemoryText]) -> list[MemoryText]:
-        """Give repaired cards the day that they had before the repair; only the repaired lines get the repair's day.
+        """Give repaired cards the date they had before the repair; only the repaired lines get the date of the repair.
 
-        A card that was rewritten since has another day, and keeps that.
+        A card that was rewritten after the repair keeps its new date.
         """
         paths = [memory.path for memory in memories if memory.path.startswith(f"{CARDS}/")]
         repairs = self._source.ledger.last_repairs(paths) if paths else {}
@@ -61,9 +61,9 @@ class LineOrigins:
         return memory._replace(origin=before, lines=tuple(memory.origin if mark == "r" else before for mark in marks))
 
     def of_document(self, path: str) -> tuple[LineOrigin, ...]:
-        """For each line of a document, the repository and the day of the handoff that it came from.
+        """Return, for each line of a document, the repository and the date of the handoff it came from.
 
-        A repaired line has the day of its repair, because its paths are of that day.
+        A repaired line has the date of its repair, because its paths are from then.
         """
         try:
             lines = self._source.history.lines(path)

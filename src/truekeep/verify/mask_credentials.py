@@ -1,6 +1,6 @@
-"""Memory as it may be shown: without credentials. A text that has none is known again by its digest.
+"""Masks credentials in memory before it is shown, and caches which texts have none.
 
-Loading the scanner and reading a few texts costs as much CPU as all the rest of a brief, and a hook waits for it.
+Importing the scanner and scanning a few texts costs as much CPU as the rest of a brief, and hooks must be fast.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from truekeep.verify.results import digest_text
 
 
 def mask_shown(text: str, facts: FactsCache) -> str:
-    """A text of memory as it may be shown: credentials masked, every line at its place."""
+    """Return the text with credentials masked and line numbers unchanged."""
     key = f"no-secret {digest_text(text)}"
     with suppress(StoreDamaged):
-        if facts.answer(key) == __version__:  # another version may know more formats
+        if facts.answer(key) == __version__:  # another version may detect more formats
             return text
     from truekeep.text.secrets.scanner import mask_lines
 

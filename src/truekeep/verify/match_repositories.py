@@ -1,10 +1,10 @@
-"""Which repository a card is about that names none: its claims held against every checkout here, high or not at all.
+"""Finds the repository of cards that name none, by checking their claims against every configured checkout.
 
-A claim tells repositories apart when it is distinctive (a path with folders, a name that is no common word, a commit,
-an own flag or variable) and exactly one repository here knows it, now or in its history. A card is matched when
-several of its claims say the same repository, nothing says another one, and most of what it names is known there; or
-when its text names one repository in full. Everything else is told with its candidates and never guessed: what a text
-says can only ever choose among the checkouts that a person configured.
+A claim identifies a repository if it is distinctive (a path with folders, a name that is not a common word, a commit, a
+flag or variable of its own) and exactly one repository here has it, now or in its history. A card is matched if several
+claims identify the same repository, none identifies another, and most of what the card names is there; or if its text
+contains the full name of one repository. Otherwise the candidates are reported and nothing is written. A card can only
+be matched to a checkout that the user configured.
 """
 
 from __future__ import annotations
@@ -49,16 +49,18 @@ if TYPE_CHECKING:
     from truekeep.verify.results import MemoryText
 
 MATCHED, AMBIGUOUS, THIN = OUTCOMES = ("matched", "ambiguous", "thin")
-_MIN_CLAIMS = 3  # claims that say one repository
-_MIN_SURE_CLAIMS = 2  # of them paths, definitions or commits: variables and flags only add to those
-_MAX_CLAIMS_PER_CARD = 100  # distinctive claims of one card that are looked at
+_MIN_CLAIMS = 3  # that identify the repository
+_MIN_SURE_CLAIMS = 2  # of these, paths, definitions or commits rather than variables and flags
+_MAX_CLAIMS_PER_CARD = 100  # distinctive ones
 _MAX_PROOFS_SHOWN = 5
 
 _PRESENT_REASONS = frozenset(("exists", "defined", "in-code", "same-line", "on-branch", "other-branch"))
 _PAST_REASONS = frozenset(
     ("deleted", "deleted-here", "removed", "only-mentioned", "several", "line-removed", "beyond-the-end", "unreachable")
 )
-_KNOWN_REASONS = frozenset(("several", "ambiguous", "other-branch"))  # unverifiable, and known all the same
+_KNOWN_REASONS = frozenset(
+    ("several", "ambiguous", "other-branch")
+)  # unverifiable, but the repository has something of that name
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
@@ -66,14 +68,14 @@ _HOSTS = ("github.com", "gitlab.com", "bitbucket.org", "codeberg.org")
 
 @cache
 def _common_names() -> frozenset[str]:
-    """Lower-case names that so many projects use that they do not tell one project from another."""
+    """Return lower-case names that too many projects use to identify one."""
     files = (name.partition(".")[0] for name in WELL_KNOWN)
     names = (name.lower() for name in (*TOP_FOLDERS, *files))
     return load_phrases("repositories").words("common") | TOOLS | PRODUCTS | frozenset(names)
 
 
 class Proof(NamedTuple):
-    """A claim that one repository knows and no other here."""
+    """A claim that exactly one repository here has."""
 
     claim: Claim
     verdict: Verdict
@@ -81,24 +83,24 @@ class Proof(NamedTuple):
 
 
 class RepositoryCandidate(NamedTuple):
-    """A repository that a card may be about, and what speaks for it."""
+    """A repository that a card may be about, and the evidence for it."""
 
-    repository: str  # as a card names it; empty where no name tells it from another
+    repository: str  # as a card names it; empty if its name is not unique
     root: str
     proofs: tuple[Proof, ...]
     is_named: bool  # in the card's text
-    unknown: int  # distinctive claims of the card that it does not know
+    unknown: int  # distinctive claims of the card that it does not have
 
 
 class Match(NamedTuple):
-    """What was found out about one card."""
+    """The result of matching one card."""
 
     path: str
     outcome: str
     why: str
-    candidates: tuple[RepositoryCandidate, ...]  # the likely one first; of a match, that one alone
-    digest: str  # of the card's bytes as they were looked at
-    problem: str = ""  # why its frontmatter cannot say so
+    candidates: tuple[RepositoryCandidate, ...]  # most likely first; for a match, only that one
+    digest: str  # of the card's bytes when it was read
+    problem: str = ""  # why the repository cannot be written into its frontmatter
 
     @property
     def repository(self) -> str:
@@ -110,15 +112,15 @@ class Match(NamedTuple):
 
 
 class AssignmentOutcome(NamedTuple):
-    """What became of a match when it was to be written."""
+    """The result of writing a match into its card."""
 
     path: str
-    entry: int | None  # the ledger's; None where nothing was written
+    entry: int | None  # of the ledger; None if nothing was written
     told: str
 
 
 class _LocalRepository(NamedTuple):
-    """A repository of this machine, and the checkout that answers for it."""
+    """A repository on this machine, and the checkout to use for it."""
 
     name: str
     checkout: Checkout
@@ -126,7 +128,7 @@ class _LocalRepository(NamedTuple):
 
 
 class _CardClaims(NamedTuple):
-    """A card with the claims that can tell repositories apart."""
+    """A card with its distinctive claims."""
 
     memory: MemoryText
     digest: str
@@ -147,7 +149,7 @@ class Matching:
         *,
         progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> tuple[list[Match], list[str]]:
-        """What each of these cards, which name no repository, is about; and checkouts that could not be asked."""
+        """Match cards without a repository; also return a message for each checkout that could not be read."""
         asked = [item for memory in memories if (item := self._ask(memory)) is not None]
         checkouts = find_checkouts() if asked else []
         unread = [f"{item.root} was not asked: {item.problem}" for item in checkouts if item.problem]
@@ -172,17 +174,17 @@ class Matching:
         except OSError:
             return None
         if decode_text(data) != memory.text:
-            return None  # written this very moment
+            return None  # changed while it was read
         claims: dict[tuple[str, str], Claim] = {}
         for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
             if not claim.is_past and len(claims) < _MAX_CLAIMS_PER_CARD and is_distinctive(claim):
-                # What is gone is known as well, whatever the sentence says of it.
+                # A claim that is gone also identifies a repository, whatever the sentence says.
                 claims.setdefault(_key(claim), claim._replace(may_be_past=False))
         card = parse_card(memory.path.rpartition("/")[2], memory.text)
         return _CardClaims(memory, hashlib.sha256(data).hexdigest(), card, tuple(claims.values()))
 
     def _answers(self, root: str, asked: Sequence[_CardClaims]) -> dict[int, list[Verdict | None]]:
-        """What one repository says to the claims of every card: it is read once, and asked once."""
+        """Check the claims of all cards against one repository, in one pass."""
         owners = [at for at, item in enumerate(asked) for _ in item.claims]
         questions = [
             Question(claim, item.memory.path, item.memory.origin.written_at) for item in asked for claim in item.claims
@@ -223,7 +225,7 @@ class Matching:
         return match._replace(problem=_obstacle(asked, match)) if outcome == MATCHED else match
 
     def write(self, matches: Sequence[Match], transaction: MemoryTransaction, *, actor: str) -> list[AssignmentOutcome]:
-        """Write what was found into the cards, one entry each. Whoever calls has the lock."""
+        """Write the matches into the cards, one ledger entry each. The caller holds the lock."""
         done = []
         for match in matches:
             if not match.is_writable:
@@ -248,11 +250,11 @@ class Matching:
         return done
 
 
-# What tells repositories apart.
+# Distinctive claims.
 
 
 def is_distinctive(claim: Claim) -> bool:
-    """Whether hardly two projects share what a claim names."""
+    """Whether it is unlikely that two projects share what a claim names."""
     name = claim.name
     if claim.kind in ("path", "line", "directory"):
         return _is_own_path(name, is_folder=claim.kind == "directory")
@@ -274,12 +276,12 @@ def _is_own_path(path: str, *, is_folder: bool) -> bool:
 
 
 def _is_own_word(word: str) -> bool:
-    """Whether a file's or folder's name has a word that is not everybody's."""
+    """Whether the name of a file or folder contains an uncommon word."""
     return any(len(part) > 3 and not _is_common(part) for part in _words(word))
 
 
 def _is_own_name(name: str) -> bool:
-    """The same for a name in code, which must be made of two words at least."""
+    """Whether a name in code has at least two words, one of them uncommon."""
     return len(_words(name)) > 1 and _is_own_word(name)
 
 
@@ -300,7 +302,7 @@ def _key(claim: Claim) -> tuple[str, str]:
 
 
 def _knows(verdict: Verdict | None) -> bool:
-    """Whether a repository has, or had, anything of that name: then it is not another one's alone."""
+    """Whether the repository has or had something of that name."""
     if verdict is None or verdict.reason in ("in-memory", "on-this-host"):
         return False
     if verdict.verdict == GONE:
@@ -309,14 +311,14 @@ def _knows(verdict: Verdict | None) -> bool:
 
 
 def _proves(verdict: Verdict) -> bool:
-    """Whether it is this repository's own; what it only uses may be any library's."""
+    """Whether the repository itself defines or contains it, rather than only using it."""
     if verdict.verdict == CONFIRMED:
         return verdict.reason in _PRESENT_REASONS
     return verdict.verdict in (MOVED, CHANGED, GONE)
 
 
 def _weight(proofs: Sequence[Proof]) -> int:
-    """How many claims speak; a commit, which nobody has by chance, speaks for two."""
+    """Count the proofs; a commit counts twice, because it cannot match by chance."""
     return sum(2 if proof.claim.kind == "commit" else 1 for proof in proofs)
 
 
@@ -325,12 +327,12 @@ def _sure(candidate: RepositoryCandidate) -> int:
 
 
 def _judge(candidates: Sequence[RepositoryCandidate], others: Sequence[str]) -> tuple[str, str]:
-    """The outcome and the reason, for candidates in their order and full names of repositories that are not here."""
+    """Decide the outcome and its reason from the sorted candidates and the named repositories that are not here."""
     named = [item for item in candidates if item.is_named]
     if len(named) > 1:
         return AMBIGUOUS, f"its text names {', '.join(item.repository for item in named)}"
     if not candidates:
-        return THIN, "nothing that it names is known to one repository here alone"
+        return THIN, "nothing that it names is in exactly one repository here"
     first = named[0] if named else candidates[0]
     rivals = [item.repository or item.root for item in candidates if item is not first and _sure(item)]
     if rivals:
@@ -345,13 +347,13 @@ def _judge(candidates: Sequence[RepositoryCandidate], others: Sequence[str]) -> 
         if others and not sure:
             return AMBIGUOUS, f"its text names {first.repository}, and also {others[0]}"
         if first.unknown > known:
-            return AMBIGUOUS, f"its text names {first.repository}, which does not know most of what it says"
-        also = f", which knows {_list_proofs(first.proofs)}" if first.proofs else ""
+            return AMBIGUOUS, f"its text names {first.repository}, which does not have most of what it names"
+        also = f", which has {_list_proofs(first.proofs)}" if first.proofs else ""
         return MATCHED, f"its text names {first.repository}{also}"
     if known < _MIN_CLAIMS or sure < _MIN_SURE_CLAIMS:
-        return THIN, f"only {_list_proofs(first.proofs)} told it apart; {_MIN_CLAIMS} are needed"
+        return THIN, f"only {_list_proofs(first.proofs)} identified it; {_MIN_CLAIMS} are needed"
     if first.unknown * 2 > known:
-        return THIN, f"{_list_proofs(first.proofs)} told it apart, but {first.unknown} of what it names are not there"
+        return THIN, f"{_list_proofs(first.proofs)} identified it, but {first.unknown} of what it names are not there"
     return MATCHED, f"{_list_proofs(first.proofs)}, in no other checkout here"
 
 
@@ -361,11 +363,11 @@ def _list_proofs(proofs: Sequence[Proof]) -> str:
     return printable(", ".join(shown) + more)
 
 
-# The repositories here, and how texts call them.
+# The repositories here, and their names in texts.
 
 
 def _local_repositories(checkouts: Sequence[Checkout]) -> list[_LocalRepository]:
-    """Every repository once, with the checkout that verify would take for it."""
+    """List each repository once, with the checkout that verify would use for it."""
     found: dict[str, Checkout] = {}
     for item in sorted((item for item in checkouts if not item.problem), key=lambda item: item.is_linked):
         found.setdefault(_identity(item), item)
@@ -382,7 +384,7 @@ def _local_repositories(checkouts: Sequence[Checkout]) -> list[_LocalRepository]
 
 
 def _identity(item: Checkout) -> str:
-    """What clones and worktrees of one repository share: the remote, else git's own folder."""
+    """Return what all clones and worktrees of a repository share: the remote, or else the git folder."""
     if len(item.names) > 1:
         return item.name.lower()
     if not item.is_linked:
@@ -395,7 +397,7 @@ def _identity(item: Checkout) -> str:
 
 
 def _name(item: Checkout, identity: str, checkouts: Sequence[Checkout]) -> str:
-    """The name that truekeep writes, if it leads back here."""
+    """Return the name to write for a repository; empty if the name would not select this one."""
     for name in (repository_name(Path(item.root)), item.name):
         chosen = choose_checkout(name, checkouts)
         if chosen is not None and _identity(chosen) == identity:
@@ -404,7 +406,7 @@ def _name(item: Checkout, identity: str, checkouts: Sequence[Checkout]) -> str:
 
 
 def _named_repositories(text: str, places: Sequence[_LocalRepository]) -> tuple[set[str], list[str]]:
-    """The repositories here that a text names in full, and full names on known hosts that are of none of them."""
+    """Find the repositories here that a text names in full, and full names of other repositories on known hosts."""
     low = text.lower()
     named: set[str] = set()
     hosts = set(_HOSTS)
@@ -434,27 +436,27 @@ def _has_full(low: str, host: str, rest: str) -> bool:
 
 
 def _has_short(low: str, rest: str) -> bool:
-    """Whether owner/name stands there, and could not as well be a path."""
+    """Whether the text contains owner/name where it cannot be a path."""
     owner, _, name = rest.partition("/")
     if rest not in low or not name or _is_common(owner) or "/" in name:
         return False
     return re.search(r"(?<![\w./@:~-])" + re.escape(rest) + r"(?:\.git)?(?![\w/-]|\.\w)", low) is not None
 
 
-# Writing it down.
+# Writing the field.
 
 
 def _obstacle(asked: _CardClaims, match: Match) -> str:
-    """Why a card cannot take the line; nothing where it can."""
+    """Return why the repository cannot be written into a card; empty if it can."""
     card, name = asked.card, match.repository
     if card.problem:
-        return f"its frontmatter cannot be read ({card.problem}): mend it by hand first"
+        return f"its frontmatter cannot be read ({card.problem}): fix it by hand first"
     if card.body == asked.memory.text:
         return f"it has no frontmatter: put ---, topic: …, repository: {name} and --- above its text"
     if [key for key in card.front.names() if key.casefold() == "repository" and key != "repository"]:
-        return "its frontmatter spells the key repository in another way: mend it by hand"
+        return "its frontmatter spells the key repository in another way: fix it by hand"
     if card.front.has_mapping("repository"):
-        return "its frontmatter has something nested as repository: mend it by hand"
+        return "its frontmatter has something nested as repository: fix it by hand"
     data = asked.memory.text.encode("utf-8", "surrogatepass")
     cut = _splice(match.path, data, name)
     new = decode_text(data[: cut.offset] + cut.inserted + data[cut.offset + len(cut.removed) :]) or ""

@@ -1,4 +1,4 @@
-"""Reads memory files for verification, each with the repository and the day that its lines are of."""
+"""Reads memory files for verification, with the repository and date of each line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check may do, and how long."""
+"""Options of a check."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 
 class Options(NamedTuple):
-    """What the person allows."""
+    """Permissions and limits of a check."""
 
     online: bool = False
     system: bool = True  # ask this machine for ports, units, containers
     deadline: float | None = None  # by time.monotonic()
-    deleting: bool = True  # look for the commit that took a symbol out
-    is_current: bool = False  # the text was written at this very checkout, so that what is not here is not there
+    deleting: bool = True  # look for the commit that removed a symbol
+    is_current: bool = False  # the text was written at this checkout, so what is missing here is gone

@@ -1,4 +1,4 @@
-"""Paths and folders: there, moved by a rename, deleted by a commit, outside, or never seen."""
+"""Checks claims about paths and folders: they exist, were renamed or deleted, are outside, or never existed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gon
 
 
 class PathPlace(NamedTuple):
-    """Where a path of a memory is now."""
+    """The current place of a path that a memory names."""
 
-    path: str  # empty: nowhere
+    path: str  # empty if it is gone
     is_moved: bool = False
     trail: Trail | None = None
 
@@ -26,7 +26,7 @@ _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 
 
 def check_path(world: World, question: Question) -> Verdict | None:
-    """The verdict on a path or folder; None when it is a weak claim that the repository knows nothing of."""
+    """Check a path or folder; None for a weak claim that the repository does not know."""
     claim = question.claim
     name = claim.name
     if name.startswith(("/", "~")):
@@ -67,12 +67,12 @@ def check_path(world: World, question: Question) -> Verdict | None:
 
 
 def find_place(world: World, name: str, question: Question) -> PathPlace | None:
-    """Where a path is; None when neither the checkout nor its history knows it."""
+    """Find a path in the checkout or its history; None if neither has it."""
     return _known_place(world, name, question) or _old_name(world, name, question)
 
 
 def _known_place(world: World, name: str, question: Question) -> PathPlace | None:
-    """Where a path is by the checkout, and by the records since the memory's day."""
+    """Find a path in the checkout or in the rename records since the memory's date. Cached."""
     key = (name, question.written_at, question.claim.is_weak)
     known = _cache(world)
     if key not in known:
@@ -81,7 +81,7 @@ def _known_place(world: World, name: str, question: Question) -> PathPlace | Non
 
 
 def unknown_path(world: World, question: Question) -> str:
-    """The path of a claim, if nothing is known of it yet and all of history is to be asked; empty otherwise."""
+    """Return the path of a claim if it must be looked up in all of history, otherwise an empty string."""
     claim = question.claim
     name = claim.name if claim.kind in ("path", "directory") else claim.place
     if not _is_relative(name) or claim.is_weak or _known_place(world, name, question) is not None:
@@ -94,7 +94,7 @@ def _is_relative(name: str) -> bool:
 
 
 def _old_name(world: World, name: str, question: Question) -> PathPlace | None:
-    """A file that had gone before the memory's day: an edit gives a memory a new day, and its old names stay."""
+    """Find a path that was renamed before the memory's date: an edit updates the date but may keep old paths."""
     path, now = name.strip("/"), world.now
     if question.written_at is None or question.claim.is_weak or not _is_relative(name) or now.behind(path):
         return None
@@ -118,11 +118,11 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
     if not is_bare and ".." not in bare.split("/") and _on_disk(world, bare):
         return PathPlace(bare)
     if now.behind(bare):
-        return None  # not for this repository's history to say
+        return None  # this repository's history does not cover it
     if is_bare:
         return _bare_place(world, bare, question)
     if question.written_at is None and bare.endswith(_HEADERS) and (short := _by_ending(world, bare)):
-        return PathPlace(short)  # as code includes it: `fmt/format.h`
+        return PathPlace(short)  # a C include path such as `fmt/format.h`
     trail = world.past.follow(bare, question.written_at, now.position)
     if trail is not None:
         return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail)
@@ -135,7 +135,7 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
 
 
 def _by_ending(world: World, path: str) -> str:
-    """The one file or folder whose path ends so; empty when there is none, or more than one."""
+    """Return the only file or folder whose path ends like this; empty if there is none or several."""
     ending = "/" + path
     matches = [known for known in world.now.by_name.get(path.rpartition("/")[2], ()) if known.endswith(ending)]
     if not matches:
@@ -144,7 +144,7 @@ def _by_ending(world: World, path: str) -> str:
 
 
 def _spellings(world: World, name: str) -> list[str]:
-    """A path as a memory may write it: from the root, with the repository's name in front, or rooted with a slash."""
+    """Return the ways to read a path: from the root, or without the repository's name in front."""
     bare = name.strip("/")
     found = [bare]
     head, _, rest = bare.partition("/")
@@ -154,7 +154,7 @@ def _spellings(world: World, name: str) -> list[str]:
 
 
 def _bare_place(world: World, name: str, question: Question) -> PathPlace | None:
-    """A file's name without its folder: there if any file has it, moved or gone if exactly one ever had."""
+    """Find a file name without a folder: it exists if any file has it, and moved or is gone if only one ever had it."""
     matches = world.now.by_name.get(name, [])
     if len(matches) == 1:
         return PathPlace(matches[0])
@@ -168,7 +168,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
     if (heir := _moved_folder(world, name, question)) is not None:
         return heir
     if name in WELL_KNOWN:
-        return None  # everybody's: one in some folder that went away need not be the one that is meant
+        return None  # too common: a deleted one in some folder need not be the one that is meant
     trails = [
         trail
         for path in world.past.removed_paths_named(name, question.written_at)
@@ -185,7 +185,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
 
 
 def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
-    """A folder whose files went: to where most of those that live went, if that is one place."""
+    """Find where a folder moved: to where most of its remaining files are, if that is one folder."""
     files = world.past.files_removed_from(folder, question.written_at)
     if not files:
         return None
@@ -212,7 +212,7 @@ def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | 
 
 
 def _in_head(world: World, question: Question, path: str) -> Verdict | None:
-    """A file that HEAD has and the work tree has not: moved or deleted, and not committed."""
+    """Check a file that is in HEAD but not in the work tree: an uncommitted move or deletion."""
     head = world.now.state.head
     oid = world.past.oids([f"{head}:{path}"]).get(f"{head}:{path}") if head and path else None
     if oid is None:
@@ -225,7 +225,7 @@ def _in_head(world: World, question: Question, path: str) -> Verdict | None:
 
 
 def _find_contents_successor(world: World, path: str) -> str:
-    """The one file that was added when this one was deleted and that defines most of what it did; empty: none."""
+    """Return the only file added in the commit that deleted this one and that has most of its definitions, or empty."""
     past = world.past
     commit, before = past.last_removal(path), past.last_version(path)
     if commit is None or before is None:
@@ -247,7 +247,7 @@ def _was_folder(world: World, name: str) -> bool:
 
 
 def _on_disk(world: World, path: str) -> bool:
-    """Whether something lies there although git does not list it: ignored, or an empty folder. No link leads out."""
+    """Whether a path that git does not list exists below the root: ignored, or an empty folder."""
     full = os.path.join(world.root, path)
     try:
         if not os.path.lexists(full):
@@ -259,7 +259,7 @@ def _on_disk(world: World, path: str) -> bool:
 
 
 def _inside(world: World, name: str) -> str | None:
-    """A rooted path as one inside the repository; None when it leads outside."""
+    """Turn an absolute path into one relative to the repository; None if it is outside."""
     full = os.path.expanduser(name) if name.startswith("~") else name
     full = os.path.normpath(full)
     for root in {world.root, os.path.abspath(world.root)}:
@@ -274,7 +274,7 @@ def _inside(world: World, name: str) -> str | None:
 
 
 def outside(question: Question, name: str) -> Verdict:
-    """A path outside the repository: whether it is there, and nothing of what is in it."""
+    """Check whether a path outside the repository exists. Its content is not read."""
     try:
         there = os.path.lexists(os.path.expanduser(name))
     except (OSError, ValueError):
@@ -292,7 +292,7 @@ def _exists(world: World, question: Question, path: str) -> Verdict:
         if not listed and "/" not in path and len(world.now.by_name.get(path, ())) > 1:
             several = tuple(world.now.by_name[path][:5])
             return confirmed(question, "exists", "several files have this name", several[0], candidates=several)
-        why = "there" if listed else "there, but git does not keep it"
+        why = "there" if listed else "there, but not tracked by git"
         return confirmed(question, "exists", why, path, dirty=dirty)
     return confirmed(question, "exists", f"there as {path}", path, dirty=dirty)
 
@@ -307,13 +307,17 @@ def _moved(question: Question, place: PathPlace) -> Verdict:
 
 
 def _missing(world: World, question: Question, name: str, *, is_folder: bool) -> Verdict | None:
-    """Neither there nor known to this branch's history."""
+    """Return the verdict on a path that is neither in the checkout nor in this branch's history."""
     claim = question.claim
     bare = name.strip("/")
     parts = bare.split("/")
     now = world.now
     if ".." in parts:
-        return None if claim.is_weak else unverifiable(question, "relative", "leads upwards from a place nobody knows")
+        return (
+            None
+            if claim.is_weak
+            else unverifiable(question, "relative", "a relative path whose starting folder is unknown")
+        )
     if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
         return confirmed(question, "in-memory", "a file of this memory")
     several = tuple(path for path in now.by_name.get(parts[-1], ()) if path.endswith("/" + bare))[:5]
@@ -350,10 +354,10 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
 
 
 def judge_by_tree(world: World, question: Question, path: str) -> Verdict:
-    """The verdict on a path that is not in the tree of a clone without history: gone, if it can only be one of here.
+    """Return the verdict on a path missing from a shallow clone: gone, if it can only belong to this repository.
 
-    A memory without a day may speak of another repository, or of what is to come; then only a file counts whose own
-    folder is here.
+    A memory without a date may mean another repository or a planned file, so then only a file whose folder exists here
+    counts as gone.
     """
     now = world.now
     folder, _, name = path.rpartition("/")
@@ -363,7 +367,7 @@ def judge_by_tree(world: World, question: Question, path: str) -> Verdict:
     else:
         is_of_here = question.written_at is None and now.has_folder(folder) and is_file(name)
     if not folder or not is_of_here:
-        why = "not here; whether it ever was cannot be told in a shallow clone"
+        why = "not here; a shallow clone cannot show whether it ever was"
         return unverifiable(question, "incomplete", why, candidates=near)
     if _is_ignored(world, path, question):
         return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
@@ -372,12 +376,12 @@ def judge_by_tree(world: World, question: Question, path: str) -> Verdict:
 
 
 def unread(question: Question, through: str) -> Verdict:
-    """The verdict on what is behind a submodule or a link: this repository has the name of that, and no more."""
+    """Return the verdict on a path below a submodule or a link, which are not read."""
     return unverifiable(question, "unread", f"behind {through}, a submodule or a link, which was not looked into")
 
 
 def _mixed_alphabet_note(name: str) -> str:
-    """A remark on a word that mixes alphabets: some of their letters look the same, and nobody sees it."""
+    """Return a note if a word mixes alphabets whose letters look alike."""
     if name.isascii():
         return ""
     for word in re.findall(r"\w+", name):
@@ -389,7 +393,7 @@ def _mixed_alphabet_note(name: str) -> str:
 
 def _is_ignored(world: World, path: str, question: Question) -> bool:
     if question.claim.kind == "directory":
-        path += "/"  # `build/` in .gitignore is for folders only, and this one is not there to be looked at
+        path += "/"  # `build/` in .gitignore matches only folders, and git cannot stat this one
     try:
         world.git.run("check-ignore", "-q", "--no-index", "--", path)
     except GitFailed:

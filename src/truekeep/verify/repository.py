@@ -1,4 +1,4 @@
-"""What a claim is held against: one checkout as it is now, its history, and the machine it lies on."""
+"""The repository that claims are checked against: one checkout, its history and its manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_FILES_ON_DISK = 20_000
 
 
 class World:
-    """One repository, ready to be asked."""
+    """One repository that claims are checked against."""
 
     def __init__(self, root: str, store: FactsCache, *, workspace: str = "", options: Options | None = None) -> None:
         self.root = os.path.realpath(root)
@@ -40,26 +40,26 @@ class World:
         self.git = self.now.git
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
-        self.places: dict[Any, Any] = {}  # where paths are, as far as that was found out
+        self.places: dict[Any, Any] = {}  # cache of path lookups
         self._last_commits: dict[str, Commit | None] = {}
         self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
         self._on_disk: dict[str, list[str]] = {}
 
     def is_newer_than(self, written_at: int | None) -> bool:
-        """Whether this checkout has seen the days after the memory was written."""
+        """Whether this checkout is newer than the memory."""
         if self.options.is_current:
             return True
         return written_at is not None and self.now.state.head_at >= written_at - _CLOCK_SLACK_SECONDS
 
     def knows_absence(self, written_at: int | None) -> bool:
-        """Whether what is not in the tree can be called gone although history cannot be read.
+        """Whether something missing from the tree counts as gone even though the clone lacks history.
 
-        Only if the checkout is newer than the memory: without a day, a whole clone could not tell, either.
+        Only if the checkout is newer than the memory: for a memory without a date, even a full clone cannot decide.
         """
         return not self.now.state.is_whole and self.is_newer_than(written_at)
 
     def last_commit(self, path: str) -> Commit | None:
-        """The last commit on any branch that touches a path. Ask `prime_elsewhere` for many before."""
+        """Return the last commit on any branch that touches a path. For many, call `prefetch_last_commits` first."""
         if path not in self._last_commits:
             self.prefetch_last_commits([path])
         return self._last_commits[path]
@@ -76,27 +76,27 @@ class World:
 
     @property
     def is_complete(self) -> bool:
-        """Whether what is not found here is not there: everything could be read."""
+        """Whether every file could be read, so that a name that is not found does not exist."""
         return not self.now.is_partial
 
     def outline(self, path: str) -> tuple[StoredDefinition, ...]:
         return self.now.outlines([path])[path]
 
     def find_word(self, path: str, word: str) -> int:
-        """The line of a file's code that has this very word; 0 when none has."""
+        """Return the first line of a file's code that contains exactly this word; 0 if none does."""
         code = self.now.code(path)
         match = whole_word(word).search(code)
         return code.count(b"\n", 0, match.start()) + 1 if match else 0
 
     def find_mention(self, path: str, word: str) -> int:
-        """The same for the whole file, comments and all."""
+        """Return the first line of a file, comments included, that contains exactly this word; 0 if none does."""
         data = self.now.text(path) or b""
         match = whole_word(word).search(data)
         return data.count(b"\n", 0, match.start()) + 1 if match else 0
 
     @cached_property
     def products(self) -> frozenset[str]:
-        """The names of what is made here: the repository's own, and its packages'."""
+        """The lower-case names of the repository and of the packages it builds."""
         names = (manifest.name.rpartition("/")[2] for manifest in self.manifests.values() if manifest.name)
         return frozenset(name.lower() for name in (self.name, *names))
 
@@ -105,7 +105,7 @@ class World:
         return dict(read_manifests(self.now))
 
     def manifests_at(self, commit: str) -> list[tuple[str, Manifest]]:
-        """The manifests of an old commit, the ones nearest to the root first; none where git cannot tell."""
+        """Read the manifests of an old commit, those nearest to the root first; empty if git fails."""
         if commit not in self._manifests_at:
             found: list[tuple[str, Manifest]] = []
             with suppress(GitFailed):
@@ -120,7 +120,7 @@ class World:
         return self._manifests_at[commit]
 
     def files_on_disk(self, top: str) -> list[str]:
-        """The files below a folder of the root, ignored ones as well: so many at most, through no symlink."""
+        """List the files below a folder, ignored ones included, up to a limit and without following symlinks."""
         if top not in self._on_disk:
             found: list[str] = []
             start = os.path.join(self.root, top)
@@ -135,7 +135,7 @@ class World:
 
 
 def read_manifests(now: CheckoutFiles) -> Iterable[tuple[str, Manifest]]:
-    """Every manifest and lock file of a checkout, the ones nearest to the root first."""
+    """Read the manifests and lock files of a checkout, those nearest to the root first."""
     paths = [
         path for path in now.paths if is_manifest(path) and kind_of(path) not in (FileKind.VENDORED, FileKind.TEST)
     ]
@@ -146,14 +146,14 @@ def read_manifests(now: CheckoutFiles) -> Iterable[tuple[str, Manifest]]:
 
 
 def whole_word(word: str) -> re.Pattern[bytes]:
-    """A pattern for a word that is no part of a longer one. For a flag a dash belongs to the word."""
+    """Return a pattern that matches a whole word. In flags, dashes count as part of the word."""
     raw = re.escape(word.encode("utf-8", "surrogateescape"))
     edge = rb"[\w$-]" if word.startswith("-") or "-" in word else rb"[\w$]"
     return re.compile(rb"(?<!" + edge + rb")" + raw + rb"(?!" + edge + rb")")
 
 
 def prefer(paths: Iterable[str]) -> list[str]:
-    """Paths in the order in which they are likely meant: code before tests, near before deep."""
+    """Sort paths by how likely they are meant: code before tests, shallow before deep."""
     return sorted(set(paths), key=lambda path: (_KIND_ORDER[kind_of(path)], path.count("/"), len(path), path))
 
 

@@ -1,7 +1,4 @@
-"""Everything memory says about one thing, in the order of trust, and which of it wins.
-
-Nothing here decides what is true: code does, then git, then the younger memory.
-"""
+"""Ranks what memory says about a topic by trust: confirmed by code first, then by git, then newer memory first."""
 
 from __future__ import annotations
 
@@ -14,13 +11,13 @@ from truekeep.verify.verdict import CHANGED, CODE, CONFIRMED, GIT, GONE, MOVED, 
 if TYPE_CHECKING:
     from truekeep.search.searcher import Hit
 
-REFUTED = 6  # behind every rank of verdicts
-_MIN_RELATIVE_SCORE = 0.6  # of the best hit's score, for a passage to speak of the same thing
-_RECENT_DAYS = 7  # days: what "the last days" are
+REFUTED = 6  # ranks below all verdicts
+_MIN_RELATIVE_SCORE = 0.6  # of the best score; hits below it are about something else
+_RECENT_DAYS = 7
 
 
 class RankedPassage(NamedTuple):
-    """One passage of memory about a topic, and how far to believe it."""
+    """One passage of memory about a topic, with its rank."""
 
     citation: str
     text: str
@@ -34,19 +31,19 @@ class RankedPassage(NamedTuple):
 
 
 class Resolution(NamedTuple):
-    """Everything memory says about one thing, in trust order, and which of it wins."""
+    """The passages about a topic in order of trust, and the one that wins."""
 
     topic: str
-    code: tuple[Verdict, ...]  # what code itself says about the things that the topic names
+    code: tuple[Verdict, ...]  # verdicts on what the topic itself names
     statements: tuple[RankedPassage, ...]
-    winner: str  # the citation; empty: none
+    winner: str  # its citation; empty if none wins
     why: str
 
 
 def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolution:
-    """Put what memory says in the order of trust. Decided by rule: code, git, younger memory, older memory."""
+    """Rank the hits about a topic by trust: code, git, newer memory, older memory."""
     best_score = max((hit.score for hit in hits), default=0.0)
-    best: dict[str, Hit] = {}  # one source counts once, by its best passage
+    best: dict[str, Hit] = {}  # the best passage of each file
     for hit in sorted(hits, key=lambda hit: -hit.score):
         if hit.score >= best_score * _MIN_RELATIVE_SCORE:
             best.setdefault(hit.path, hit)
@@ -92,6 +89,6 @@ def _statement(hit: Hit) -> RankedPassage:
 
 
 def _age_key(item: RankedPassage) -> tuple[int, int]:
-    """Cards before documents before logs on the same day; what is dated in the future counts as old."""
+    """Sort key: newer first, on the same day cards before documents before logs; future dates count as old."""
     age = item.age_days if item.age_days is not None and item.age_days >= 0 else 100_000
     return age, STORES.index(item.store)

@@ -1,8 +1,7 @@
-"""Verdicts as they are kept between a check and a recall, with the identity of everything that they rest on.
+"""Stores verdicts between a check and a recall, with the state of everything that they depend on.
 
-Recall shows what the last check found as long as nothing of it changed: the memory, the checkout's HEAD and index, and
-every file that a verdict names, outside of it, too. Looking costs a few stats; nothing of the inspection itself is
-loaded for it.
+Recall shows the verdicts of the last check as long as nothing changed: the memory, the checkout's HEAD and index, and
+every file that a verdict names, inside or outside the checkout. That takes a few stats and does not import the checks.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
 if TYPE_CHECKING:
     from hashlib import sha256
 else:
-    try:  # as Python's own `random` does: hashlib loads OpenSSL, and that takes longer than all a hook has to hash
+    try:  # like Python's `random`: importing hashlib loads OpenSSL, which is slow for a hook
         from _sha2 import sha256
     except ImportError:
         try:
@@ -30,16 +29,16 @@ else:
         except ImportError:
             from hashlib import sha256
 
-MAX_LIVE_AGE_SECONDS = 300  # seconds that what the machine said (ports, units, containers) may be shown for
+MAX_LIVE_AGE_SECONDS = 300  # for verdicts on ports, units and containers
 NO_REPOSITORY = "the memory names no repository"
-_FULL_RUN_KEY = "verified"  # among the answers that the facts keep
+_FULL_RUN_KEY = "verified"  # key in the answer table
 _LIVE_KINDS = ("port", "unit", "container")
 _REF_FILES = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
 _REASONS_FROM_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
 
 
 def end_of_day(day: date | None) -> int | None:
-    """The last second of a day in local time; None for None or an impossible day."""
+    """Return the last second of a day in local time; None for None or a day out of range."""
     if day is None:
         return None
     try:
@@ -49,19 +48,19 @@ def end_of_day(day: date | None) -> int | None:
 
 
 class LineOrigin(NamedTuple):
-    """Where a line of memory comes from: the repository that it is about, and since when it says so."""
+    """The repository that a line of memory is about, and when the line was written."""
 
     repository: str = ""
     written_at: int | None = None
 
 
 class MemoryText(NamedTuple):
-    """A text to be checked, and what is known of it."""
+    """A text to check, with its origin."""
 
-    path: str  # as it is shown; empty for a text from nowhere
+    path: str  # as shown to the user; empty for a text without a file
     text: str
     origin: LineOrigin = LineOrigin()
-    lines: tuple[LineOrigin, ...] = ()  # for a document that many handoffs wrote: the origin of each line
+    lines: tuple[LineOrigin, ...] = ()  # the origin of each line, for a document that several handoffs wrote
     is_changelog: bool = False
 
     def origin_of(self, line: int) -> LineOrigin:
@@ -73,7 +72,7 @@ class CheckedMemory(NamedTuple):
 
     path: str
     repository: str
-    roots: tuple[str, ...]  # the checkouts that it was held against
+    roots: tuple[str, ...]  # the checkouts that it was checked against
     verdicts: tuple[Verdict, ...]
     checked_at: float
     head: str = ""  # of the first of them
@@ -82,12 +81,12 @@ class CheckedMemory(NamedTuple):
     left_out: int = 0  # claims beyond the limit
     problems: tuple[str, ...] = ()
     digest: str = ""
-    missing: str = ""  # what kind of clone was asked that does not have all of history: "shallow" or "partial"
-    trees: tuple[str, ...] = ()  # what all files of each checkout were, to see whether something turned up
+    missing: str = ""  # the kind of clone, "shallow" or "partial", if it lacks history
+    trees: tuple[str, ...] = ()  # a digest of all files of each checkout
 
     @property
     def is_settled(self) -> bool:
-        """Whether every verdict rests on evidence that can be looked at: nothing was missed that could turn up."""
+        """Whether every verdict depends only on files that were found, so that no new file can change it."""
         return not self.roots or all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts)
 
     def count(self, verdict: str) -> int:
@@ -102,12 +101,12 @@ def save_verdicts(
     *,
     workspace: str = "",
 ) -> None:
-    """Keep the verdicts for recall, with the identity of everything that they rest on."""
+    """Store the verdicts for recall, with the state of everything that they depend on."""
     quick = {root: quick_stamp(root, git_dir) for root, git_dir in git_dirs.items()}
     rows = []
     for memory, checked in zip(memories, results, strict=True):
         if not memory.path or (not checked.roots and set(checked.problems) - {NO_REPOSITORY}):
-            continue  # a checkout that is not known here may turn up
+            continue  # its checkout may be configured later
         places = {item.place.partition(":")[0] for item in checked.verdicts}
         places |= {item.claim.place for item in checked.verdicts}
         places |= {item.claim.name for item in checked.verdicts if item.claim.kind in ("path", "directory")}
@@ -138,9 +137,9 @@ def save_verdicts(
 def recall(
     store: FactsCache, memory: MemoryText, root: str = "", *, look: Callable[[str], str] | None = None
 ) -> CheckedMemory | None:
-    """The verdicts of the last check, if nothing that they rest on has changed since; None otherwise.
+    """Return the verdicts of the last check; None if something that they depend on has changed since.
 
-    `look` gives a checkout's stamp: whoever asks about many memories looks once.
+    `look` returns a checkout's stamp. Pass a cached function to recall many memories.
     """
     row = retry_if_damaged(
         lambda: store.row("SELECT seal, at, stamp, verdicts FROM verdict WHERE path = ?", (memory.path,))
@@ -179,9 +178,9 @@ def recall(
 
 
 def renew(store: FactsCache, paths: Iterable[str], at: float, touched: Iterable[str] = ()) -> None:
-    """Note that what was kept of these memories still holds, once a day: what it rests on was looked at again.
+    """Update the check time of memories whose stored verdicts still hold, at most once a day.
 
-    Of those that were `touched` since, at once: until then they count as edited.
+    Memories in `touched` are updated at once, because until then they count as edited.
     """
     if not (paths := list(paths)):
         return
@@ -194,7 +193,7 @@ def renew(store: FactsCache, paths: Iterable[str], at: float, touched: Iterable[
 
 
 def forget_others(store: FactsCache, memories: Iterable[str]) -> None:
-    """Forget what was kept of files that are no memories, or no longer."""
+    """Delete the verdicts of files that are not among these memories."""
     with store.transaction():
         store.run(
             "DELETE FROM verdict WHERE path NOT IN (SELECT value FROM json_each(?))", (json.dumps(list(memories)),)
@@ -202,7 +201,7 @@ def forget_others(store: FactsCache, memories: Iterable[str]) -> None:
 
 
 def modified_at(path: str) -> float:
-    """When a file was last written; long ago for one that is not there."""
+    """Return when a file was last written; 0 if it does not exist."""
     try:
         return os.lstat(path).st_mtime
     except (OSError, ValueError):
@@ -210,7 +209,7 @@ def modified_at(path: str) -> float:
 
 
 def _paths_outside(verdicts: Iterable[Verdict], workspace: str) -> Iterator[str]:
-    """The places outside of any checkout that were looked at, of which only whether they are there counts."""
+    """Yield the paths outside any checkout whose existence was checked."""
     for item in verdicts:
         name = item.claim.name
         if "\0" in name:
@@ -224,7 +223,7 @@ def _paths_outside(verdicts: Iterable[Verdict], workspace: str) -> Iterator[str]
 
 
 def _seal(digest: str, stamp: str, verdicts: str) -> bytes:
-    """Holds a memory's text and what was kept of it together: a database does not notice every bad page."""
+    """Return a checksum of a memory's text and its stored verdicts, because SQLite does not notice every bad page."""
     return sha256("\0".join((digest, stamp, verdicts)).encode()).digest()
 
 
@@ -233,14 +232,14 @@ def _origins(memory: MemoryText) -> str:
 
 
 def quick_stamp(root: str, git_dir: str = "") -> str:
-    """A checkout's identity without asking git: its HEAD, its index, its log, and how far back it goes."""
+    """Return the state of a checkout without running git: the stats of HEAD, index, reflog and shallow file."""
     if not git_dir:
         git_dir = os.path.join(root, ".git")
         if not os.path.isdir(git_dir):
-            said = os.fsdecode(read_head(git_dir, 4096, follow=True).strip())
-            if not said:
+            pointer = os.fsdecode(read_head(git_dir, 4096, follow=True).strip())
+            if not pointer:
                 return "-"
-            git_dir = os.path.join(root, said.removeprefix("gitdir:").strip())
+            git_dir = os.path.join(root, pointer.removeprefix("gitdir:").strip())
     return " ".join(stamp_of(git_dir, name) for name in ("HEAD", "index", "logs/HEAD", "shallow"))
 
 
@@ -249,7 +248,7 @@ def digest_text(text: str) -> str:
 
 
 def stamp_of(root: str, path: str) -> str:
-    """A file's identity; a dash for one that is not there."""
+    """Return a file's stat as text; a dash if it does not exist."""
     try:
         info = os.lstat(os.path.join(root, path))
     except (OSError, ValueError):
@@ -272,9 +271,9 @@ def count_verdicts(checked: Iterable[CheckedMemory]) -> dict[str, int]:
 
 
 def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
-    """The kept verdicts in a file of facts: each memory, when it was checked, how many there are of each word.
+    """Read from a cache file, for each memory, when it was checked and how many verdicts of each kind it has.
 
-    Not of memories that name no repository: what no code answers for is no sign that they hold.
+    Memories without a repository are left out, because no code confirms them.
     """
     rows = read_rows(
         path,
@@ -285,7 +284,7 @@ def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
     found: dict[str, tuple[str, float, dict[str, int]]] = {}
     for memory, checked_at, word, count in rows:
         if memory.startswith(("/", "..", "~")):
-            continue  # of earlier versions: a file that is none of the workspace's
+            continue  # written by earlier versions for files outside the workspace
         words = found.setdefault(memory, (memory, checked_at, {}))[2]
         if word is not None:
             words[str(word)] = count
@@ -293,23 +292,23 @@ def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
 
 
 def note_run(store: FactsCache) -> None:
-    """Note, once, that all of memory was held against code: what has no checkout here leaves no verdict of its own."""
+    """Record that a full check has run: memories without a checkout leave no verdicts to show it."""
     if store.answer(_FULL_RUN_KEY) is None:
         store.remember(_FULL_RUN_KEY, "all")
 
 
 def has_run(path: str) -> bool:
-    """Whether all of memory was ever held against code, by a file of facts."""
+    """Whether a cache file records a full check."""
     return bool(read_rows(path, "SELECT 1 FROM answer WHERE key = ?", (_FULL_RUN_KEY,)))
 
 
 def read_seals(path: str) -> list[tuple[str, bytes, float]]:
-    """For each memory in a file of facts: what tells its kept verdicts from others, and when they were found."""
+    """Read, for each memory in a cache file, the checksum of its verdicts and when they were stored."""
     return [(memory, seal, at) for memory, seal, at in read_rows(path, "SELECT path, seal, at FROM verdict")]
 
 
 def count_stored_verdicts(path: str, memories: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Of some memories in a file of facts, how many kept verdicts there are of each word, in the order of VERDICTS."""
+    """Count the stored verdicts of some memories by kind, in the order of VERDICTS."""
     found: dict[str, tuple[int, ...]] = {}
     wanted = sorted(memories)
     for start in range(0, len(wanted), 500):
@@ -323,6 +322,6 @@ def count_stored_verdicts(path: str, memories: Iterable[str]) -> dict[str, tuple
             try:
                 words = [item[1] for item in json.loads(verdicts)]
             except (TypeError, LookupError):
-                continue  # not as it was written
+                continue  # damaged
             found[memory] = tuple(words.count(word) for word in VERDICTS)
     return found

@@ -1,6 +1,7 @@
-"""Checkouts that claim one name: anybody can write `remote.origin.url`, so history decides which of them is believed.
+"""Decides which checkout owns a repository name when several claim it, since anyone can set `remote.origin.url`.
 
-The checkout that the first handoffs of a name came from has it; others have it as well if they share a commit with it.
+The checkout that the first handoffs for the name came from owns it. Others may use the name too if they share a commit
+with that checkout.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ First = Callable[[str], Path | None]  # the checkout that the first handoffs of 
 
 
 class SameNames:
-    """Whether handoffs come from the repository whose name they carry; each checkout is asked once a run."""
+    """Checks whether handoffs come from the repository that owns their name; each checkout is checked once per run."""
 
     def __init__(self, ledger: Ledger, machine: str, writers: Mapping[str, str]) -> None:
         self._ledger, self._machine, self._writers = ledger, machine, writers
@@ -39,7 +40,7 @@ class SameNames:
         self._conflicts: dict[Path, str] = {}
 
     def find_conflict(self, root: Path, repository: str) -> str:
-        """What to say where another repository has this name, whose handoffs came first; else empty."""
+        """Return a message if another repository with this name sent handoffs first, otherwise an empty string."""
         if root not in self._conflicts:
             self._conflicts[root] = self._compare(find_top(root) or root, repository)
         return self._conflicts[root]
@@ -57,7 +58,7 @@ class SameNames:
 
 
 def first_checkout(ledger: Ledger, repository: str, machine: str, writers: Mapping[str, str]) -> Path | None:
-    """The checkout that the first handoffs of a repository came from, of those that still have its name."""
+    """Return the checkout that the first handoffs of a repository came from, if it still has that name."""
     for noted, writer in ledger.inboxes_of(repository, machine):
         folder = writers.get(writer, "")
         path = os.path.expanduser(noted)
@@ -71,9 +72,9 @@ def first_checkout(ledger: Ledger, repository: str, machine: str, writers: Mappi
 
 
 def mark_same_names(checkouts: Sequence[Checkout], first: First, answers: Answers) -> tuple[list[Checkout], list[str]]:
-    """The checkouts, those of a borrowed name marked as such; and one sentence for each of them.
+    """Mark the checkouts that use another repository's name; also return a message for each of them.
 
-    Only names that several claim cost anything, and what git answered is kept.
+    Git is run only for names that several checkouts claim, and its answers are cached.
     """
     claims: dict[str, list[int]] = defaultdict(list)
     for at, item in enumerate(checkouts):
@@ -99,9 +100,9 @@ def mark_same_names(checkouts: Sequence[Checkout], first: First, answers: Answer
 def find_same_names(
     folders: Iterable[Path], *, state: str, machine: str, writers: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """What `believed` says of the clones in these folders; nothing is written, and git is asked only where names clash.
+    """Return the messages of `mark_same_names` for the clones in these folders. Nothing is written.
 
-    Linked worktrees are left out: they have the history of their clone.
+    Linked worktrees are skipped, because they share the history of their clone.
     """
     named: dict[str, list[Path]] = defaultdict(list)
     for root in dict.fromkeys(os.path.realpath(folder) for folder in folders):
@@ -119,7 +120,7 @@ def find_same_names(
     def first(name: str) -> Path | None:
         from truekeep.memory.ledger import Ledger, LedgerFileDamaged, Unwritable
 
-        with suppress(LedgerFileDamaged, Unwritable, BadSetup, apsw.Error, OSError):  # told elsewhere
+        with suppress(LedgerFileDamaged, Unwritable, BadSetup, apsw.Error, OSError):  # reported elsewhere
             ledger = Ledger(os.path.join(state, "ledger.sqlite"), read_only=True)
             try:
                 return first_checkout(ledger, name, machine, writers)
@@ -131,12 +132,12 @@ def find_same_names(
 
 
 class _KnownAnswers:
-    """What git answered before, read from the file of facts; what is new is kept no longer than this."""
+    """Cached git answers, read from the cache file. New answers are kept in memory only."""
 
     def __init__(self, path: str) -> None:
         question = "SELECT key, value FROM answer WHERE key GLOB 'shares history *' OR key GLOB 'remotes *'"
         self._known: dict[str, str] = {}
-        with suppress(apsw.Error):  # a damaged file is told elsewhere
+        with suppress(apsw.Error):  # a damaged file is reported elsewhere
             self._known |= {str(key): str(value) for key, value in read_rows(path, question)}
 
     def answer(self, key: str) -> str | None:
@@ -147,7 +148,7 @@ class _KnownAnswers:
 
 
 def _owner(members: Sequence[Checkout], spelled: Sequence[str], first: First) -> Checkout:
-    """The member that the first handoffs came from; where none came, the one that would be chosen anyway."""
+    """Return the member that the first handoffs came from, or the default choice if there were none."""
     for name in dict.fromkeys(spelled):
         known = first(name)
         for item in members if known is not None else ():
@@ -157,7 +158,7 @@ def _owner(members: Sequence[Checkout], spelled: Sequence[str], first: First) ->
 
 
 def _shares(one: str, other: str, answers: Answers) -> bool:
-    """Whether two checkouts share a commit; asked of git again only where they did not and either moved since."""
+    """Whether two checkouts share a commit. A negative answer is checked again after either of them changed."""
     key = f"shares history {one} {_inode(one)} {other} {_inode(other)}"
     no = f"no {quick_stamp(one)} {quick_stamp(other)}"
     known = answers.answer(key)
@@ -168,7 +169,7 @@ def _shares(one: str, other: str, answers: Answers) -> bool:
 
 
 def _inode(root: str) -> int:
-    """Another .git in the place of the one that was asked is another repository."""
+    """Return the inode of .git, which changes if the repository is replaced."""
     try:
         return os.stat(os.path.join(root, ".git")).st_ino
     except OSError:

@@ -1,7 +1,7 @@
-"""Symbols: defined in code now, moved to another file, gone since a commit; flags and constants by their word.
+"""Checks claims about symbols, flags and environment variables: defined, moved to another file, or gone.
 
-A word that still occurs is no proof: what is only named in comments, documents or tests is not there. What was never
-here (another project's function) is no claim about this repository, so `gone` needs an old commit that had it.
+A symbol that occurs only in comments, documents or tests does not count as defined. A symbol that never existed here
+may belong to another project, so `gone` requires an old commit that had it.
 """
 
 # ruff: noqa: SIM905  (a list of words reads best as words)
@@ -22,7 +22,7 @@ from truekeep.verify.path_claims import PathPlace, find_place
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
 
-_MAX_FILES_PER_NAME = 8  # files that are opened to find one definition
+_MAX_FILES_PER_NAME = 8
 _CONTAINER_KINDS = frozenset(
     ("class", "struct", "interface", "trait", "enum", "type", "object", "module", "namespace", "protocol", "extension",
      "union", "record", "impl", "mixin", "service", "message", "actor")
@@ -32,7 +32,7 @@ LIBRARY_NAMES = frozenset(
     "process fs path os sys json asyncio subprocess re logging typing unittest pytest pathlib datetime collections "
     "itertools functools np pd torch java javax kotlin System Console".split()
 )
-_MAX_OLD_TREES = 12  # old commits that one run looks into
+_MAX_OLD_TREES = 12  # searched in one run
 _CONFIG_KINDS = frozenset(("key",))
 _HEADER_WORDS = frozenset(
     "class struct interface trait enum object record public private protected internal abstract final sealed static "
@@ -44,7 +44,7 @@ _TYPE_KINDS = frozenset(
 
 
 class Spot(NamedTuple):
-    """A definition and the file that has it."""
+    """A definition and its file."""
 
     path: str
     outline: StoredDefinition
@@ -60,18 +60,18 @@ class Spot(NamedTuple):
 
 
 class OldDefinitions(NamedTuple):
-    """What an old commit had."""
+    """The definitions and uses of a name at an old commit."""
 
     commit: Commit
     spots: tuple[Spot, ...]  # definitions
-    users: tuple[str, ...]  # files whose code has the word
+    users: tuple[str, ...]  # files whose code contains the name
 
 
-Wanted = tuple[str, int | None]  # a name, and since when a memory has it
+Wanted = tuple[str, int | None]  # a name, and when the memory was written
 
 
 class Symbols:
-    """All symbol claims of one run against one repository: looked up together, then judged one by one."""
+    """The symbol claims of one run against one repository: looked up together, checked one by one."""
 
     def __init__(self, world: World, questions: Sequence[Question]) -> None:
         self.world = world
@@ -98,7 +98,7 @@ class Symbols:
         self._outlines = dict(self.world.now.outlines(wanted))
 
     def _likely_files(self, question: Question) -> list[str]:
-        """The few files that are opened for one claim."""
+        """Return the few files to read for one claim."""
         claim = question.claim
         files = self._files.get(claim.name, [])
         chosen = prefer(files)[:_MAX_FILES_PER_NAME]
@@ -111,7 +111,7 @@ class Symbols:
         return chosen
 
     def _place(self, question: Question) -> PathPlace | None:
-        """The file that a memory names for a symbol, if that is one file."""
+        """Find the file that a memory names for a symbol; None if it does not name exactly one."""
         claim = question.claim
         place = find_place(self.world, claim.place, question) if claim.place else None
         if place is not None and place.path and not self.world.now.has(place.path):
@@ -119,7 +119,7 @@ class Symbols:
         return place
 
     def _in_file_then(self, question: Question, then: OldDefinitions | None) -> list[Spot]:
-        """The definition that the named file had: at the commit of the memory, else at the checkpoints."""
+        """Find old definitions in the named file: at the commit of the memory, or else at the checkpoints."""
         claim = question.claim
         if question.written_at is not None and then is not None and then.commit.id == self._commit_of(question):
             return [spot for spot in then.spots if spot.path == claim.place]
@@ -149,7 +149,7 @@ class Symbols:
     # Now.
 
     def check_now(self, question: Question) -> Verdict | None:
-        """The verdict that today's files alone can give; None when history must be asked."""
+        """Return the verdict from the current files alone; None if history is needed."""
         claim = question.claim
         if claim.place:
             return self._in_named_file(question)
@@ -170,7 +170,7 @@ class Symbols:
         )  # fmt: skip
 
     def _in_named_file(self, question: Question) -> Verdict | None:
-        """`name` in `file`: defined there, used there, or not there any more."""
+        """Check `name` in `file` against the current file; None if the file does not define it."""
         claim = question.claim
         place = self._place(question)
         if place is None or not place.path:
@@ -197,7 +197,7 @@ class Symbols:
         )  # fmt: skip
 
     def _method(self, question: Question) -> Verdict | None:
-        """`Owner.name`: in the body of that class, or in that module."""
+        """Check `Owner.name`: defined in the body of that class or in that module."""
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
         files = set(self._files.get(claim.name, ()))
@@ -205,7 +205,7 @@ class Symbols:
         spots = [spot for spot in self.spots(claim.name, both) if _is_in_owner(spot.outline, claim.owner)]
         spots = [spot for spot in spots if is_code(spot.path)] or spots
         if not spots:
-            # Methods may stand apart from their type: Go, Rust and C++ name the owner in the scope.
+            # In Go, Rust and C++ methods may be outside their type; their scope names the owner.
             apart = self.spots(claim.name, prefer(files)[: _MAX_FILES_PER_NAME * 2])
             spots = [spot for spot in apart if _is_in_owner(spot.outline, claim.owner) and is_code(spot.path)]
         if spots:
@@ -217,7 +217,7 @@ class Symbols:
         return None
 
     def _module_files(self, owner: str) -> list[str]:
-        """The files that a dotted module name may mean."""
+        """Return the files that a dotted module name may refer to."""
         stem = owner.replace(".", "/").replace("::", "/")
         found = []
         now = self.world.now
@@ -234,11 +234,11 @@ class Symbols:
     # Then.
 
     def find_words(self, questions: Sequence[Question]) -> None:
-        """See which of today's files have these names as words at all."""
+        """Find the current files that contain these names as words."""
         self._users = self.world.now.find("words", {name for item in questions for name in spellings(item.claim)})
 
     def prepare_past(self, questions: Sequence[Question]) -> None:
-        """Look for what is missing in the commits that its memories were written at, one old tree after the other."""
+        """Search for missing names in the commits that their memories were written at, one tree at a time."""
         past = self.world.past
         self.world.now.find("mentions", {question.claim.name for question in questions})
         undated: set[Wanted] = set()
@@ -262,7 +262,7 @@ class Symbols:
         for number, oid in enumerate(most_wanted):
             undated |= self._search_tree(commits[oid], dated[oid], oid) if number < _MAX_OLD_TREES else dated[oid]
         self._search_checkpoints({wanted for wanted in undated if not self._load_cached(*wanted, "")})
-        for oid in most_wanted[_MAX_OLD_TREES:]:  # the next run is to find the same, without looking
+        for oid in most_wanted[_MAX_OLD_TREES:]:  # so that the next run gives the same result without a search
             for name, at in dated[oid]:
                 past.remember_old_definitions(name, oid, _pack_old_definitions(self._old_definitions.get((name, at))))
         if self.world.options.deleting:
@@ -270,7 +270,7 @@ class Symbols:
             past.prefetch_removals(lost)
 
     def _search_checkpoints(self, wanted: set[Wanted]) -> None:
-        """Look into ever older trees for what has no date. A name that is nowhere is not looked for again."""
+        """Search older and older trees for names without a date. Names found nowhere are cached as absent."""
         past = self.world.past
         until = {name: past.absent_until(name) for name, _ in wanted}
         for commit in past.checkpoints() if wanted else ():
@@ -279,7 +279,7 @@ class Symbols:
         past.remember_absent({name for name, _ in wanted})
 
     def _search_tree(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
-        """Search one old tree; what it does not have is left over."""
+        """Search one old tree; return the names it does not have."""
         names = {name for name, _ in wanted}
         tree = self.world.past.tree(commit.id, names, self.world.now) if wanted else None
         if tree is None:
@@ -306,7 +306,7 @@ class Symbols:
         return left
 
     def _load_cached(self, name: str, at: int | None, base: str) -> bool:
-        """Take what an earlier run found out; whether it had found something."""
+        """Load what an earlier run found for a name; return whether it found something."""
         known = self.world.past.cached_definitions(name, base)
         if not known:
             return False
@@ -318,11 +318,11 @@ class Symbols:
         return True
 
     def is_word(self, claim: Claim) -> bool:
-        """Whether the word itself is what counts, wherever it stands."""
+        """Whether any occurrence of the word in code confirms the claim."""
         return claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name)))
 
     def check_past(self, question: Question) -> Verdict | None:
-        """The verdict on what today's files do not define; None for a weak claim that was never anything here."""
+        """Check a name that no current file defines; None for a weak claim that never existed here."""
         claim = question.claim
         then = self._old_definitions.get((claim.name, question.written_at))
         if self.is_word(claim):
@@ -334,7 +334,7 @@ class Symbols:
         return self._check_missing(question, then)
 
     def _check_left_file(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
-        """`name` in `file`, and the file does not define it now, or is gone itself."""
+        """Check `name` in `file` where the file no longer defines it or is gone."""
         claim = question.claim
         place = self._place(question)
         elsewhere = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
@@ -353,7 +353,7 @@ class Symbols:
         if not elsewhere:
             return self._check_missing(question, then)
         if not before:
-            # Nothing says that the file ever defined it: the name alone is the claim.
+            # The file never defined it, so check the name alone.
             return self._defined(question, elsewhere[0], len(elsewhere))
         successor = _find_successor(before, elsewhere)
         if successor is not None:
@@ -363,7 +363,7 @@ class Symbols:
         return gone(question, "several", what, candidates=cites, rank=CODE)
 
     def _check_missing_method(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
-        """`Owner.name` without such a name in the body of such an owner."""
+        """Check `Owner.name` where no such owner defines the name in its body."""
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
         now = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
@@ -374,10 +374,10 @@ class Symbols:
         modules = self._module_files(claim.owner)
         top = claim.owner.partition(".")[0]
         if top in LIBRARY_NAMES and not modules and not any(map(is_code, self._files.get(top, ()))):
-            # Of the language, or of a library that everybody has.
+            # Part of the language or of a common library.
             return None if claim.is_weak else unverifiable(question, "of-others", f"{top} is not made here")
         if now and in_code and not modules and not self._is_type(owner, in_code):
-            return self._defined(question, now[0], len(now))  # a variable or a key: what it is, is not written there
+            return self._defined(question, now[0], len(now))  # a variable or a key, whose type is unknown
         if owned_then:
             successor = _find_successor(owned_then, now)
             if successor is not None and (not in_code or successor.outline.kind == owned_then[0].outline.kind):
@@ -406,13 +406,13 @@ class Symbols:
         return self._check_missing(question, then)
 
     def _is_type(self, name: str, files: Sequence[str]) -> bool:
-        """Whether one of these files defines a class, a type or a module of this name."""
+        """Whether one of these files defines a class, type or module with this name."""
         return any(
             item.name == name and item.kind in _CONTAINER_KINDS for path in files[:4] for item in self.outline(path)
         )
 
     def _in_body_before(self, question: Question, owners: Sequence[str], owner: str) -> OldDefinitions | None:
-        """The old body of a class that had this name, if the class inherits from nothing and has it no more."""
+        """Find the old class body that had this name, if the class has no bases to inherit it from."""
         past = self.world.past
         commit = past.commit_at(question.written_at) if question.written_at is not None else None
         dated = commit is not None and commit.id != past.state.head
@@ -428,7 +428,7 @@ class Symbols:
         return None
 
     def _cannot_inherit(self, owners: Sequence[str], owner: str, now: Sequence[Spot]) -> str:
-        """Why a class does not have a name that other code defines; empty when one of its bases here does."""
+        """Explain why a class cannot inherit a name that other code defines; empty if one of its bases has it."""
         scopes = {spot.outline.scope.rpartition(".")[2] for spot in now}
         asked, seen, unknown = [owner], set[str](), set[str]()
         files = {owner: list(owners)}
@@ -450,29 +450,29 @@ class Symbols:
         return f"neither {owner} nor what it inherits from has it; {now[0].cite} defines the name elsewhere"
 
     def _bases(self, path: str, item: StoredDefinition) -> set[str]:
-        """The names that a class's first line has besides its own."""
+        """Return the names in a class header except its own."""
         head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
         names = {name.decode() for name in re.findall(rb"[A-Za-z_]\w*", head)}
         return names - _HEADER_WORDS - {item.name}
 
     def _has_bases(self, path: str, item: StoredDefinition) -> bool:
-        """Whether a class may inherit what is not in its body."""
+        """Whether a class has bases or mixins that may define more names."""
         head = re.split(rb"[{:]\s*\n|\{", self.world.now.code(path)[item.start : item.start + 600], maxsplit=1)[0]
         bare = re.sub(rb"\(\s*(?:object\s*)?\)", b"", head)
         return re.search(rb"\(|\bextends\b|\bimplements\b|:|<\s*[A-Z]\w*\s*$|\bwith\b", bare) is not None
 
     def _without_owner(self, question: Question, owner: str, now: Sequence[Spot]) -> Verdict | None:
-        """`owner.name` where the name is defined and nothing is called owner: a variable, another project, or gone."""
+        """Check `owner.name` where only the name is defined: owner is a variable, another project's, or gone."""
         then = self._old_definitions.get((owner, question.written_at))
         if then is not None and any(is_code(spot.path) and spot.outline.kind in _TYPE_KINDS for spot in then.spots):
-            return self._gone_since(question, then, f"{owner} is no more", tuple(spot.cite for spot in now[:3]))
+            return self._gone_since(question, then, f"{owner} is gone", tuple(spot.cite for spot in now[:3]))
         if question.claim.is_weak:
             return None
         why = f"nothing here is called {owner}; {question.claim.name} alone is defined in {now[0].cite}"
         return unverifiable(question, "owner-unknown", why, candidates=(now[0].cite,))
 
     def _check_missing(self, question: Question, then: OldDefinitions | None) -> Verdict | None:
-        """A name that no code defines now."""
+        """Check a name that no code defines now."""
         claim = question.claim
         likely = [path for path in prefer(self._users.get(claim.name, ()))[:_MAX_FILES_PER_NAME] if is_code(path)]
         in_code = next((f"{path}:{line}" for path in likely if (line := self.world.find_word(path, claim.name))), "")
@@ -493,7 +493,7 @@ class Symbols:
     def _gone_since(
         self, question: Question, then: OldDefinitions | None, what: str, candidates: tuple[str, ...]
     ) -> Verdict:
-        """Gone, with the last place, the commit that took it, and where it is still named."""
+        """Return `gone` with the last place, the commit that removed it, and where it is still mentioned."""
         assert then is not None
         if not self.world.is_complete:
             return unverifiable(question, "incomplete", "not found, but this clone does not have everything")
@@ -515,14 +515,14 @@ class Symbols:
         )  # fmt: skip
 
     def _is_unread(self, path: str) -> bool:
-        """Whether a file is there and nothing is known of what is in it."""
+        """Whether a file exists but was not read."""
         now = self.world.now
         return bool(now.behind(path)) or (
             now.has(path) and not now.blob_of(path) and kind_of(path) is not FileKind.OPAQUE
         )
 
     def _describe_mention(self, name: str) -> str:
-        """Where a word is still named although no code has it."""
+        """Describe where a word that no code has is still mentioned."""
         named = [*self.world.now.find("mentions", [name])[name]]
         named += [path for path in self._users.get(name, ()) if not is_code(path)]
         for path in prefer(named)[:3]:
@@ -543,7 +543,7 @@ class Symbols:
         return unverifiable(question, "never-seen", "no code here has this name, now or at the commits looked into")
 
     def _expected_file(self, question: Question) -> str:
-        """In a clone without history, the file that a name would be in if it were here at all; empty: nobody knows."""
+        """In a clone without history, return the file that should have the name; empty if that is unknown."""
         claim, world = question.claim, self.world
         if claim.is_weak or not world.is_complete or not world.knows_absence(question.written_at):
             return ""
@@ -562,7 +562,7 @@ class Symbols:
         return next((path for path in self._module_files(claim.owner) if is_code(path)), "")
 
     def check_word(self, question: Question) -> Verdict | None:
-        """A flag, an environment variable or a constant that code has now: its very word, in code that is no test."""
+        """Check a flag, environment variable or constant by its exact word in code other than tests."""
         claim = question.claim
         place = self._place(question)
         if place is not None and place.is_moved and (line := self.world.find_word(place.path, claim.name)):
@@ -571,7 +571,7 @@ class Symbols:
         if found:
             return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
         for name in spellings(claim)[1:]:
-            # A field or parameter of that name makes the flag, in languages where nobody writes its dashes.
+            # Some argument parsers derive the flag from a field or parameter name, without dashes.
             for spot in self.spots(name, prefer(self._files.get(name, ()))[:_MAX_FILES_PER_NAME]):
                 if is_code(spot.path) and not is_config(language_for(spot.path)):
                     return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
@@ -588,7 +588,7 @@ class Symbols:
         return self._never_defined(question)
 
     def _find_word(self, claim: Claim) -> str:
-        """Where code has the word itself: a flag with its dashes, or quoted without them if it has a dash inside."""
+        """Find the exact word in code: a flag with its dashes, or without them if it has a dash inside."""
         exact = [name for name in spellings(claim) if name.startswith("--") or "-" in name or name == claim.name]
         for name in exact:
             for path in prefer(self._users.get(name, ()))[:_MAX_FILES_PER_NAME]:
@@ -598,7 +598,7 @@ class Symbols:
 
 
 def _pack_old_definitions(then: OldDefinitions | None) -> str:
-    """What was found of a name, as it is kept for the next run."""
+    """Serialize what was found for a name, for the cache."""
     return json.dumps([then.commit, [(spot.path, spot.outline) for spot in then.spots], then.users]) if then else ""
 
 
@@ -614,7 +614,7 @@ _MODULE_ENDINGS = (
 
 
 def spellings(claim: Claim) -> list[str]:
-    """How code may write a flag: with its dashes, quoted without them, or as a field's name."""
+    """Return the ways code may spell a flag: with dashes, without them, or as a field name."""
     if claim.kind != "flag":
         return [claim.name]
     bare = claim.name.lstrip("-").removeprefix("no-") if claim.name.startswith("--no-") else claim.name.lstrip("-")
@@ -626,21 +626,21 @@ def spellings(claim: Claim) -> list[str]:
 
 
 def _old_spellings(claim: Claim) -> list[str]:
-    """How old code may have written it; without its dashes a flag of one word is any word."""
+    """Return the spellings to search old code for; a one-word flag only with its dashes."""
     found = spellings(claim)
     is_bare = claim.kind == "flag" and "-" not in claim.name.lstrip("-")
     return found[:1] if is_bare else found
 
 
 def _is_in_owner(item: StoredDefinition, owner: str) -> bool:
-    """Whether a definition stands in the body of this owner; `a.B` also owns what B does."""
+    """Whether a definition is in the body of this owner; for `a.B`, in the body of B."""
     scope = item.scope.split(".")
     parts = owner.replace("::", ".").split(".")
     return bool(item.scope) and parts[-1] in scope
 
 
 def _find_successor(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
-    """Which of today's definitions is the old one: the same body, else the only one of its kind and scope."""
+    """Find the current definition that continues an old one: the same body, or the only one of its kind and scope."""
     if not now:
         return None
     digests = {spot.digest for spot in old}
@@ -655,7 +655,7 @@ def _find_successor(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:
 
 
 def _has_function_or_type(spots: Sequence[Spot]) -> bool:
-    """Whether a lost definition weighs more than a use: a function or a type is defined, or it is not here."""
+    """Whether one of the definitions is a function or a type, whose removal outweighs remaining uses."""
     return any(
         spot.outline.kind in ("function", "method", "class", "type", "macro", "interface", "struct", "trait")
         for spot in spots

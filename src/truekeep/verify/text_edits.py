@@ -1,8 +1,8 @@
-"""Repairs: what a verdict lets us write into a memory without asking. Pure: text and verdicts in, edits out.
+"""Computes the edits to a memory's text that follow from verdicts. Pure functions without I/O.
 
-Only the span of the claim changes, and only where the new place is known for sure: a renamed file, a line's new number.
-A symbol that left its file takes the file's name in the same sentence with it, if everything said of that file went
-along. What is gone is proposed for removal, as a draft for a person. No "formerly at" notes.
+An edit replaces only the text of the claim, and only if the new place is certain: a renamed file, a new line number. If
+all symbols that a sentence places in a file moved to the same new file, the file name in that sentence is replaced as
+well. Text about things that are gone is proposed for removal in a draft. No "formerly at" notes are added.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.text.unicode import strip_hidden
 from truekeep.verify.verdict import GONE, MOVED, Verdict
 
-_MAX_EDITS_SHOWN, _MAX_SHOWN_CHARACTERS = 4, 200  # edits, characters
+_MAX_EDITS_SHOWN, _MAX_SHOWN_CHARACTERS = 4, 200
 
 
 class TextEdit(NamedTuple):
-    """One span of a text and what it becomes."""
+    """A span of a text and its replacement."""
 
     start: int
     end: int
@@ -30,13 +30,13 @@ class TextEdit(NamedTuple):
 
     @property
     def shown(self) -> str:
-        """The edit for people: a line's bare number with its file."""
+        """The edit as shown to the user: a bare line number gets its file."""
         claim = self.verdict.claim
         return f"{claim.shown if claim.text == self.old else self.old} → {self.new}"
 
 
 def shown_edits(edits: Sequence[TextEdit]) -> str:
-    """The first edits of a list, and how many more there are."""
+    """Describe the first edits of a list, and how many more there are."""
     shown = list(dict.fromkeys(edit.shown for edit in edits))
     text = ""
     for count in range(min(_MAX_EDITS_SHOWN, len(shown)), 0, -1):
@@ -48,18 +48,18 @@ def shown_edits(edits: Sequence[TextEdit]) -> str:
 
 
 def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
-    """The edits that the moved claims of a text lead to, in their order; they do not overlap."""
+    """Return the edits for the moved claims of a text, in order and without overlaps."""
     edits: dict[tuple[int, int], TextEdit] = {}
-    said = {is_gone: set[tuple[int, str]]() for is_gone in (True, False)}
+    mentioned = {is_gone: set[tuple[int, str]]() for is_gone in (True, False)}
     for item in verdicts:
-        said[item.verdict == GONE].add((item.claim.line, item.claim.place))
-    lost = said[True] - said[False]
+        mentioned[item.verdict == GONE].add((item.claim.line, item.claim.place))
+    lost = mentioned[True] - mentioned[False]
     for verdict in verdicts:
         claim = verdict.claim
         if verdict.verdict != MOVED or not verdict.place or text[claim.start : claim.end] != claim.text:
             continue
         if verdict.is_dirty or (claim.line, claim.name) in lost:
-            continue  # not committed, or all that the sentence says of the file is gone with it
+            continue  # not committed, or everything that the sentence says about the file is gone
         if claim.kind in ("path", "directory", "bundle"):
             new = respelled(claim.text, claim.name, verdict.place)
         elif claim.kind == "line":
@@ -85,7 +85,7 @@ _PLAIN = re.compile(r"[\w.–/@+,=~()\[\]:#\\-]{1,300}\Z")
 
 
 def _is_plain(new: str, old: str) -> bool:
-    """Whether a name from a repository may be written into memory: a file's name is anybody's to choose."""
+    """Whether a name from a repository is safe to write into memory, since anyone can choose a file name."""
     if not _PLAIN.match(new.replace(" ", "_") if " " in old else new) or strip_hidden(new) != new:
         return False
     return new.isascii() or not old.isascii() or new.isprintable()
@@ -98,10 +98,10 @@ def apply_repairs(text: str, edits: Sequence[TextEdit]) -> str:
 
 
 def respelled(old: str, name: str, place: str) -> str:
-    """A new path in the way the old one was written: its ./ in front, its slash at the end, its slashes."""
+    """Write a new path in the style of the old one: leading ./, trailing slash, backslashes."""
     new = place
     if "/" not in name and "/" in place and not old.startswith((".", "/")):
-        new = place.rpartition("/")[2]  # a bare name stays one
+        new = place.rpartition("/")[2]  # keep a bare name bare
     if old.startswith("./"):
         new = "./" + new
     elif old.startswith("/") and not new.startswith("/"):
@@ -131,34 +131,34 @@ def _with_new_lines(old: str, verdict: Verdict) -> str:
 
 
 def _paths_of_moved_symbols(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
-    """Paths that follow the symbols which were said to be in them."""
+    """Return edits for paths whose symbols all moved to the same new file."""
     edits = []
     for holder in verdicts:
         place = holder.claim
         if place.kind != "path" or holder.verdict == MOVED or text[place.start : place.end] != place.text:
             continue
-        said = [
+        mentioned = [
             item
             for item in verdicts
             if item.claim.kind in ("symbol", "method")
             and (item.claim.line, item.claim.place) == (place.line, place.name)
         ]
-        left = [item for item in said if item.verdict == MOVED and item.reason == "defined-elsewhere"]
+        left = [item for item in mentioned if item.verdict == MOVED and item.reason == "defined-elsewhere"]
         new_files = {item.place.partition(":")[0] for item in left}
-        if said and len(new_files) == 1 and all(item.verdict == MOVED for item in said):
+        if mentioned and len(new_files) == 1 and all(item.verdict == MOVED for item in mentioned):
             new = respelled(place.text, place.name, new_files.pop())
-            edits.append(TextEdit(place.start, place.end, new, said[0], place.text))
+            edits.append(TextEdit(place.start, place.end, new, mentioned[0], place.text))
     return edits
 
 
 def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
-    """The text without the list items, rows and sentences that name what is gone, and without fences left empty."""
+    """Remove the list items, rows and sentences that name things that are gone, and fences left empty."""
     lines = text.split("\n")
     offsets = [0]
     for line in lines:
         offsets.append(offsets[-1] + len(line) + 1)
     gone_spans = [(item.claim.start, item.claim.end) for item in verdicts if item.verdict == GONE]
-    left: dict[int, str | None] = {}  # what becomes of a line; None: it goes
+    left: dict[int, str | None] = {}  # the new text of changed lines; None: the line is removed
     for first, last, is_whole in _blocks(lines):
         inside = [(start, end) for start, end in gone_spans if offsets[first] <= start < offsets[last]]
         if inside and is_whole:
@@ -175,7 +175,7 @@ def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
     for at, line in enumerate(lines):
         rest = left.get(at, line)
         if rest is None or (has_gap and not rest.strip() and kept and not kept[-1].strip()):
-            has_gap = True  # of the blank lines around what went, one side stays
+            has_gap = True  # keep the blank lines on one side of the removed text only
             continue
         kept.append(rest)
         has_gap = False
@@ -183,7 +183,7 @@ def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
 
 
 def beside_edits(text: str, verdicts: Sequence[Verdict], edits: Sequence[tuple[int, int]]) -> list[Verdict]:
-    """The verdicts on claims whose sentence, row or line of code holds one of these spans as well."""
+    """Return the verdicts on claims in the same sentence, row or code line as one of these spans."""
     lines = text.split("\n")
     ends: list[int] = []
     offset = 0
@@ -201,7 +201,7 @@ def beside_edits(text: str, verdicts: Sequence[Verdict], edits: Sequence[tuple[i
 
 
 def edited_spans(edits: Sequence[TextEdit]) -> list[tuple[int, int]]:
-    """Where the new words of edits stand in the text that they were applied to."""
+    """Return the spans of the replacements in the edited text."""
     spans, shift = [], 0
     for edit in sorted(edits):
         spans.append((edit.start + shift, edit.start + shift + len(edit.new)))
@@ -210,7 +210,7 @@ def edited_spans(edits: Sequence[TextEdit]) -> list[tuple[int, int]]:
 
 
 def changed_words(old: str, new: str) -> list[tuple[int, int]]:
-    """The spans of the words of a line that an earlier version of it had otherwise."""
+    """Return the spans of the words in a line that differ from its earlier version."""
     before, words = re.findall(r"\S+", old), list(re.finditer(r"\S+", new))
     if len(before) != len(words):
         return [(0, len(new))]
@@ -218,7 +218,7 @@ def changed_words(old: str, new: str) -> list[tuple[int, int]]:
 
 
 def shift_spans(spans: Sequence[tuple[int, int]], edits: Sequence[TextEdit]) -> list[tuple[int, int]]:
-    """Spans of a text as they are after the edits."""
+    """Return the positions of these spans after the edits."""
     return [
         (start + shift, end + shift)
         for start, end in spans
@@ -227,7 +227,7 @@ def shift_spans(spans: Sequence[tuple[int, int]], edits: Sequence[TextEdit]) -> 
 
 
 def says_nothing(body: str) -> bool:
-    """Whether nothing is left of a card but headings, marks and the heads of tables."""
+    """Whether a card has no content left except headings, list marks and table heads."""
     lines = body.split("\n")
     return all(
         not line.strip(" \t>|:*+-#") or line.lstrip(" \t>").startswith("#") or _is_table_head(lines, at)
@@ -245,11 +245,11 @@ _FENCE_PREFIX = re.compile(r"\A[ \t>]*(?:(?:[-*+]|\d+[.)])\s+)?")
 _PREFIX = re.compile(r"[ \t>]*")
 _END = re.compile(r"(?<!e\.g)(?<!i\.e)(?<!etc)(?<!vs)[.!?](?=\s+\S)|\Z")
 _OPEN_END = re.compile(r"(?:,|\b(?:a|an|and|are|at|by|for|from|in|is|of|on|or|see|that|the|to|uses|via|with))\s*\Z")
-_MIN_WRAPPED_LINE = 60  # characters from which on a line that ends in mid-sentence goes on in the next one
+_MIN_WRAPPED_LINE = 60  # characters; a longer line that ends in mid-sentence continues on the next one
 
 
 def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The first and the last line of each fence that is closed."""
+    """Yield the first and last line of each closed fence."""
     opened, fence = 0, ""
     for at, line in enumerate(lines):
         if fence:
@@ -261,7 +261,7 @@ def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
-    """Lines that are read together, first and end: and whether such a line stays or goes as a whole."""
+    """Split lines into blocks: (first, end, whether it is one line that is kept or removed as a whole)."""
     code = {at for first, last in _fences(lines) for at in range(first, last + 1)}
     at = 0
     while at < len(lines):
@@ -275,7 +275,7 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:
 
 
 def _runs_on(line: str, following: str) -> bool:
-    """Whether a sentence goes on in the next line: people wrap, and people also write one thing on each line."""
+    """Whether a sentence continues on the next line, rather than each line being a statement of its own."""
     start = following.lstrip(" \t>")
     if not line.strip() or not start or start.startswith(("|", "#")) or _ITEM.match(following):
         return False
@@ -285,7 +285,7 @@ def _runs_on(line: str, following: str) -> bool:
 
 
 def _without_sentences(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -> dict[int, str | None]:
-    """What becomes of the lines that change when the sentences go that hold these spans; None: the line goes."""
+    """Return the new text of each line that changes when the sentences with these spans are removed; None: removed."""
     text = "\n".join(lines)
     item = _ITEM.match(lines[0])
     heads = [_PREFIX.match(line)[0] for line in lines]  # type: ignore[index]  # it matches anything
@@ -305,7 +305,7 @@ def _without_sentences(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -
         if any(text[max(first, start) : min(last, end)].strip() for start, end in lost):
             rest = " ".join(part for start, end in stay if (part := text[max(first, start) : min(last, end)].strip()))
             left[number] = heads[number] + rest if rest else None
-    if item and left.get(0, "") is None:  # what is left of the item begins where its mark was
+    if item and left.get(0, "") is None:  # move the list mark to the first line that is left
         heir = next((number for number in range(1, len(lines)) if left.get(number, lines[number]) is not None), 0)
         if heir:
             left[heir] = item[0] + (left.get(heir) or lines[heir])[len(heads[heir]) :]

@@ -1,4 +1,4 @@
-"""A verdict: what today's code says to one claim, why, by what evidence, and how far to trust it."""
+"""The Verdict type: the result of checking one claim against the code, with its reason, evidence and rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CODE, GIT, RECENT, OLDER, NOTHING = 1, 2, 3, 4, 5
 
 
 class Verdict(NamedTuple):
-    """What was found about one claim."""
+    """The result of checking one claim."""
 
     claim: Claim
     verdict: str
@@ -24,7 +24,7 @@ class Verdict(NamedTuple):
     day: str = ""  # of that commit
     rank: int = NOTHING
     is_dirty: bool = False  # the evidence is not committed
-    seen: str = ""  # what the claim looked like: the digest of a body, the text of a line
+    seen: str = ""  # a digest of the definition's body or of the line
 
     @property
     def is_rot(self) -> bool:
@@ -32,11 +32,11 @@ class Verdict(NamedTuple):
 
 
 class Question(NamedTuple):
-    """One claim of one memory, and since when the memory says so."""
+    """One claim of one memory, and when the memory was written."""
 
     claim: Claim
     memory: str  # the memory's own path
-    written_at: int | None  # seconds; None: nobody knows
+    written_at: int | None  # seconds; None if unknown
 
 
 def confirmed(

@@ -1,12 +1,12 @@
-"""The inspection: memories in, verdicts out.
+"""Checks memories: extracts their claims, checks each against its repository, and stores the verdicts.
 
-Each memory's claims go to the repository that the memory belongs to; there they are judged together. What was found is
-kept with the identity of its evidence, so that recall can show it without asking again, as long as nothing changed.
+The claims of one repository are checked together. Verdicts are stored with the state of the files they depend on, so
+that recall can show them without a new check as long as nothing changed.
 
-Whether code changed is told by a print: what the code of a claim was when the memory was written. It belongs to the
-memory's day and to the words around the claim, so that one who writes them anew has seen the code as it is; a repair,
-which looks at places only, takes the prints along. A print comes from git at the memory's day, and anew when history
-was rewritten; else from the first check. Only a check keeps prints; reading never does.
+To detect changed code, a check stores a fingerprint for each claim: the digest of its code when the memory was written.
+It is keyed by the memory's date and the line of the claim, so a rewritten line gets a new fingerprint; a repair changes
+only paths and line numbers, so it carries the fingerprints over. The fingerprint is read from git at the memory's date,
+and again if history was rewritten; without git history it is taken at the first check.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ _KINDS_WITH_BODY = ("symbol", "method", "env")
 
 
 class _RoutedQuestion(NamedTuple):
-    """A question on its way: which memory asked it, and which checkout answers."""
+    """A question with the memory it comes from and the checkout that answers it."""
 
     memory: int
     root: str
     question: Question
     problem: str
-    said: str  # the memory's day and the words around the claim, as a digest
+    context: str  # a digest of the memory's date and the line of the claim
 
 
 class _Fingerprint(NamedTuple):
-    """What the code of a claim was when the memory was written."""
+    """The code of a claim when the memory was written."""
 
-    seen: str  # the digests of the bodies that had its name
-    day: str = ""  # of the commit that has them; empty: it has none, and they were seen at a check
-    commit: str = ""  # of the memory's day
-    is_pinned: bool = False  # the memory's day would tell another one: it was repaired, or is as young as the code
+    seen: str  # the digests of the definitions with its name
+    day: str = ""  # the day of that commit; empty if the digests are from the first check
+    commit: str = ""  # the commit at the memory's date
+    is_pinned: bool = False  # not to be replaced by the code at the memory's date: repaired, or as new as HEAD
 
 
 class Verifier:
@@ -71,7 +71,7 @@ class Verifier:
     ) -> None:
         self.store, self.checkouts, self.workspace = store, checkouts, workspace
         self.options = options or Options()
-        self._worlds: dict[str, World] | None = {} if reuse else None  # a run of many small checks looks once
+        self._worlds: dict[str, World] | None = {} if reuse else None  # a run of many small checks opens each once
         self._trees: dict[str, str] = {}
 
     def check(
@@ -82,18 +82,18 @@ class Verifier:
         keep: bool = True,
         progress: Callable[[str, int, int], None] = lambda *_: None,
     ) -> list[CheckedMemory]:
-        """Verdicts for every claim of every memory, in their order. `root`: the checkout to use for all of them."""
+        """Check every claim of every memory, in order. `root`: the checkout to use for all of them."""
         try:
             return self._check(memories, root=root, keep=keep, progress=progress)
         except JSONDecodeError:
-            self.store.recreate()  # a bad page that SQLite took for a good one
+            self.store.recreate()  # a damaged page that SQLite did not notice
         except StoreDamaged:
             pass
-        self._worlds = {} if self._worlds is not None else None  # they speak of facts that are no more
+        self._worlds = {} if self._worlds is not None else None  # they refer to facts that are deleted
         return self._check(memories, root=root, keep=keep, progress=progress)
 
     def still_holds(self, item: CheckedMemory) -> bool:
-        """Whether nothing turned up, in the checkouts of a memory, that was looked for in vain."""
+        """Whether no file of the memory's checkouts changed since the check."""
         try:
             return all(self._tree(root) == tree for root, tree in zip(item.roots, item.trees, strict=True))
         except (StoreDamaged, JSONDecodeError):
@@ -152,8 +152,8 @@ class Verifier:
                 if origin.repository not in chosen:
                     chosen[origin.repository] = self._root_for(origin.repository)
                 where, problem = chosen[origin.repository]
-            said = _context_digest(origin.written_at, lines[claim.line - 1])
-            yield _RoutedQuestion(at, where, Question(claim, memory.path, origin.written_at), problem, said)
+            context = _context_digest(origin.written_at, lines[claim.line - 1])
+            yield _RoutedQuestion(at, where, Question(claim, memory.path, origin.written_at), problem, context)
 
     def _root_for(self, repository: str) -> tuple[str, str]:
         if not repository:
@@ -179,11 +179,11 @@ class Verifier:
         except GitFailed as error:
             problems[root] = str(error)
         except VerifyTimeout:
-            problems[root] = "the checkout could not be read in the time that was given"
+            problems[root] = "the checkout could not be read before the time limit"
         return None
 
     def _answer_without_checkout(self, asked: _RoutedQuestion, problem: str) -> Verdict | None:
-        """A claim without a checkout: outside paths can still be looked at, everything else is unverifiable."""
+        """Check a claim without a checkout: paths outside can still be checked, everything else is unverifiable."""
         claim = asked.question.claim
         if claim.kind in ("path", "directory"):
             if claim.name.startswith(("/", "~")) and not claim.is_weak:
@@ -213,7 +213,7 @@ class Verifier:
         for at, memory in enumerate(memories):
             members = grouped[at]
             roots = tuple(dict.fromkeys(root for number in members if (root := asked[number].root) in worlds))
-            said = (problems.get(asked[number].root, "") or asked[number].problem for number in members)
+            reasons = (problems.get(asked[number].root, "") or asked[number].problem for number in members)
             state = worlds[roots[0]].now.state if roots else None
             results.append(
                 CheckedMemory(
@@ -227,19 +227,19 @@ class Verifier:
                     doing=state.doing if state else "",
                     left_out=left_out[at],
                     missing=next((kind for root in roots if (kind := worlds[root].now.state.missing)), ""),
-                    problems=tuple(dict.fromkeys(why for why in said if why)),
+                    problems=tuple(dict.fromkeys(why for why in reasons if why)),
                     digest=digest_text(memory.text),
                     trees=tuple(trees[root] for root in roots),
                 )
             )
         return results
 
-    # What was seen before.
+    # Fingerprints.
 
     def _compare(
         self, world: World, asked: Sequence[_RoutedQuestion], verdicts: Sequence[Verdict | None], *, keep: bool
     ) -> list[Verdict | None]:
-        """Tell `changed` from confirmed, by what the code was when the memory was written."""
+        """Turn `confirmed` into `changed` where the code differs from when the memory was written."""
         result = [_add_body_digest(world, verdict) for verdict in verdicts]
         bodies = {
             at: verdict
@@ -264,10 +264,10 @@ class Verifier:
                 fresh[at] = then.get(at, first)
         except VerifyTimeout:
             for at in missing:
-                why = "whether its code changed was not found in the time that was given"
+                why = "the time limit was reached before its old code was read"
                 result[at] = unverifiable(asked[at].question, "out-of-time", why)
         except GitFailed:
-            pass  # it is there; what it was then is asked again next time
+            pass  # the claim is confirmed; the next check reads its old code again
         for at, verdict in bodies.items():
             before = fresh.get(at) or known.get(_fingerprint_key(asked[at]))
             if before is not None and verdict.seen not in before.seen.split():
@@ -281,11 +281,11 @@ class Verifier:
     ) -> dict[tuple[str, str, str], _Fingerprint]:
         found: dict[tuple[str, str, str], _Fingerprint] = {}
         for memory in {item.question.memory for item in asked} - {""}:
-            for claim, said, seen, day, commit, is_pinned in self.store.rows(
+            for claim, context, seen, day, commit, is_pinned in self.store.rows(
                 "SELECT claim, said, seen, day, at_commit, is_held FROM print WHERE memory = ? AND repository = ?",
                 (memory, world.past.key),
             ):
-                found[memory, claim, said] = _Fingerprint(seen, day, commit, bool(is_pinned))
+                found[memory, claim, context] = _Fingerprint(seen, day, commit, bool(is_pinned))
         return found
 
     def _save_fingerprints(
@@ -295,30 +295,28 @@ class Verifier:
         known: Mapping[tuple[str, str, str], _Fingerprint],
         fresh: Mapping[int, _Fingerprint],
     ) -> None:
-        """Keep the new prints, and forget those of words that stand there no more."""
+        """Store the new fingerprints, and delete those of lines that the memory no longer has."""
         key = world.past.key
         lost = set(known) - {_fingerprint_key(item) for item in asked}
         rows = [
-            (memory, key, claim, said, *fresh[at])
+            (memory, key, claim, context, *fresh[at])
             for at in fresh
-            for memory, claim, said in (_fingerprint_key(asked[at]),)
+            for memory, claim, context in (_fingerprint_key(asked[at]),)
             if memory
         ]
         if rows or lost:
             with self.store.transaction():
                 self.store.many(
                     "DELETE FROM print WHERE memory = ? AND repository = ? AND claim = ? AND said = ?",
-                    [(memory, key, claim, said) for memory, claim, said in lost],
+                    [(memory, key, claim, context) for memory, claim, context in lost],
                 )
                 self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
 
 def carry_fingerprints(store: FactsCache, old: MemoryText, new: MemoryText) -> None:
-    """Take along what is known of a memory's claims when a repair changes its words and its day."""
+    """Copy a memory's fingerprints to its repaired text, whose lines and date differ."""
     new_keys = _fingerprint_keys(new)
-    rows = [
-        (*new_keys[place], old.path, *saying) for place, saying in _fingerprint_keys(old).items() if place in new_keys
-    ]
+    rows = [(*new_keys[place], old.path, *key) for place, key in _fingerprint_keys(old).items() if place in new_keys]
     with store.transaction():
         store.many(
             "INSERT OR IGNORE INTO print SELECT memory, repository, ?, ?, seen, day, at_commit, 1 FROM print"
@@ -328,21 +326,21 @@ def carry_fingerprints(store: FactsCache, old: MemoryText, new: MemoryText) -> N
 
 
 def _fingerprint_keys(memory: MemoryText) -> dict[tuple[str, str, str, int], tuple[str, str]]:
-    """The keys of a memory's prints: by what a repair leaves alone, and how often that stood there before."""
+    """Map each claim, by kind, owner, name and occurrence, which a repair does not change, to its fingerprint key."""
     found: dict[tuple[str, str, str, int], tuple[str, str]] = {}
     lines = memory.text.split("\n")
     seen: dict[tuple[str, str, str], int] = defaultdict(int)
     for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
         if claim.kind in _KINDS_WITH_BODY:
             name = (claim.kind, claim.owner, claim.name)
-            said = _context_digest(memory.origin_of(claim.line).written_at, lines[claim.line - 1])
-            found[*name, seen[name]] = _claim_key(claim), said
+            context = _context_digest(memory.origin_of(claim.line).written_at, lines[claim.line - 1])
+            found[*name, seen[name]] = _claim_key(claim), context
             seen[name] += 1
     return found
 
 
 def _descends(world: World, commit: str) -> bool:
-    """Whether history still has a commit."""
+    """Whether a commit is still in the history of HEAD."""
     try:
         world.git.run("merge-base", "--is-ancestor", commit, "HEAD")
     except GitFailed:
@@ -353,7 +351,7 @@ def _descends(world: World, commit: str) -> bool:
 def _is_up_to_date(
     known: _Fingerprint | None, world: World, question: Question, is_in_history: Callable[[str], bool]
 ) -> bool:
-    """Whether a print need not be asked for again: git would tell the same, or knows nothing better."""
+    """Whether a stored fingerprint can be used without reading git again."""
     if known is None:
         return False
     if known.commit == _commit_then(world, question):
@@ -362,17 +360,17 @@ def _is_up_to_date(
 
 
 def _commit_then(world: World, question: Question) -> str:
-    """The commit of the memory's day; empty when there is none, or no day."""
+    """Return the id of the commit at the memory's date; empty if there is no commit or no date."""
     commit = world.past.commit_at(question.written_at) if question.written_at is not None else None
     return commit.id if commit is not None else ""
 
 
 def _fingerprint_key(asked: _RoutedQuestion) -> tuple[str, str, str]:
-    return asked.question.memory, _claim_key(asked.question.claim), asked.said
+    return asked.question.memory, _claim_key(asked.question.claim), asked.context
 
 
 def _claim_key(claim: Claim) -> str:
-    """What makes a claim the same one after an edit elsewhere in the memory."""
+    """Return a key for a claim that edits elsewhere in the memory do not change."""
     return "\0".join((claim.kind, claim.owner, claim.name, claim.place))
 
 
@@ -381,13 +379,13 @@ def _context_digest(written_at: int | None, line: str) -> str:
 
 
 def _tree_digest(tree: FileTree) -> str:
-    """All files of a checkout: the same as long as none came, went, or says something else."""
+    """Return a digest of all paths and contents of a tree."""
     names = "\0".join(tree.paths).encode("utf-8", "surrogateescape")
     return blake2b(names + repr(list(tree.ids)).encode(), digest_size=8).hexdigest()
 
 
 def _add_body_digest(world: World, verdict: Verdict | None) -> Verdict | None:
-    """A confirmed symbol with the digest of its body as it is now."""
+    """Add the digest of the current body to the verdict on a confirmed symbol."""
     if verdict is None or verdict.verdict != CONFIRMED or verdict.claim.kind not in _KINDS_WITH_BODY:
         return verdict
     path, _, line = verdict.place.rpartition(":")
@@ -409,7 +407,7 @@ def _as_changed(question: Question, verdict: Verdict, before: _Fingerprint) -> V
 def _fingerprints_then(
     world: World, asked: Sequence[_RoutedQuestion], wanted: Mapping[int, Verdict]
 ) -> dict[int, _Fingerprint]:
-    """What the code of confirmed symbols was at the commit of their memory, as far as git has it."""
+    """Read the code of confirmed symbols at the commit of their memory, where git has it."""
     past, now = world.past, world.now
     found: dict[int, _Fingerprint] = {}
     names: dict[int, tuple[str, Commit]] = {}  # commit:path, and the commit
@@ -419,7 +417,7 @@ def _fingerprints_then(
         path = verdict.place.rpartition(":")[0]
         if commit is None:
             continue
-        if commit.id == now.state.head:  # the memory is as young as the code, committed or not
+        if commit.id == now.state.head:  # the memory is as new as the code, committed or not
             found[at] = _Fingerprint(
                 _bodies_now(world, path, verdict.claim.name), commit.day, commit.id, is_pinned=True
             )
@@ -454,7 +452,7 @@ def _bodies_now(world: World, path: str, name: str) -> str:
 
 
 def _has_bodies(world: World, path: str, name: str, data: bytes) -> bool:
-    """Whether an old file has every body of this name word for word: then nothing of it has to be read closer."""
+    """Whether an old file contains every current body of this name verbatim, so that it need not be parsed."""
     text = world.now.text(path)
     items = [item for item in world.outline(path) if item.name == name]
     return text is not None and bool(items) and all(_has_lines(data, text[item.start : item.stop]) for item in items)
@@ -467,7 +465,7 @@ def _has_lines(data: bytes, lines: bytes) -> bool:
 
 
 def _bodies_in(data: bytes, path: str) -> dict[str, list[str]]:
-    """The digest of every body in a file, by the name that it belongs to."""
+    """Return the digests of all definitions in a file, by name."""
     language = language_for(path)
     code = clean(data, language)
     found: dict[str, list[str]] = defaultdict(list)

@@ -1,15 +1,15 @@
-"""What a source file defines: the text of a file goes in, names with their scopes and lines come out.
+"""Finds the definitions in a source file, with their scopes and lines.
 
-This is lexing, not parsing. One regular expression per language tells comments and strings from code; then a walker
-looks for what the code defines: by indentation (Python), by keywords and braces (JavaScript, Rust, Go ...), by the
-words before a bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). So a repository is
-read in about a second, and a file of any content in linear time: what looks ahead cannot go back, or pays with fuel.
+This is lexing, not parsing. One regular expression per language separates comments and strings from code; then a walker
+finds definitions by indentation (Python), by keywords and braces (JavaScript, Rust, Go ...), by the words before a
+bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). This reads a repository in about a
+second and any file in linear time: patterns do not backtrack, and lookahead is limited by a budget called fuel.
 
-A name that is called, imported or mentioned is not defined. When in doubt a definition is missed rather than invented,
-for an invented one makes a thing that is gone look alive. Locals and parameters do not count.
+A name that is called, imported or mentioned is not a definition. In doubt, a definition is missed rather than invented,
+because an invented one would confirm something that is gone. Locals and parameters do not count.
 
-All texts are bytes and all offsets count bytes. Nothing here reads a file or knows what a claim is. The module of a
-language is imported when a file of it is met: `languages` says which.
+All texts are bytes and all offsets count bytes. Nothing here reads files or knows about claims. The module of a
+language is imported when the first file in that language is read: see `registry`.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ __all__ = ["Definition", "body_digest", "clean", "definitions", "is_config", "la
 
 
 def clean(data: bytes, language: str) -> bytes:
-    """The same length and the same lines, with comments and docstrings blanked.
+    """Blank comments and docstrings without changing lengths or lines.
 
-    Other strings stay: they hold flags, names of settings and environment variables.
+    Other strings are kept: they contain flags, settings and environment variables.
     """
     if language in MARKUP:
         from truekeep.verify.languages.markup import clean_markup
@@ -48,7 +48,7 @@ def clean(data: bytes, language: str) -> bytes:
 
 
 def names(cleaned: bytes, language: str) -> list[bytes]:
-    """Every name that a cleaned file defines, once for every time. Fast: this runs over a whole repository."""
+    """Return every name that a cleaned file defines, with repetitions. Fast, because it runs on a whole repository."""
     walk = _walker(language)
     if walk is None:
         return []
@@ -57,7 +57,7 @@ def names(cleaned: bytes, language: str) -> list[bytes]:
 
 
 def definitions(cleaned: bytes, language: str) -> list[Definition]:
-    """The same names, each with its scope, lines and offsets, in the order of the file."""
+    """Return the definitions with their scopes, lines and offsets, in file order."""
     walk = _walker(language)
     if walk is None:
         return []
@@ -86,7 +86,7 @@ def definitions(cleaned: bytes, language: str) -> list[Definition]:
 
 @cache
 def _walker(language: str) -> Callable[[bytes, str], WalkResult] | None:
-    """The `walk` of the module that knows a language; None when its files define nothing."""
+    """Return the `walk` function for a language; None if its files define nothing."""
     if language not in WALKERS:
         return None
     walk: Callable[[bytes, str], WalkResult] = import_module(f"{__name__}.{WALKERS[language]}").walk

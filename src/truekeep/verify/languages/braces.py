@@ -1,4 +1,4 @@
-"""What languages with braces share: a stack of those that are open, and ways past the others."""
+"""Base class for walkers of languages with braces: a stack of open braces, and functions to skip brackets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from truekeep.verify.languages.lexer import ANGLE, BRACE, BRACKET, CLOSING, PARE
 from truekeep.verify.languages.patterns import Patterns
 from truekeep.verify.languages.walker import DefinitionMark, dedent_to, indent_of, join
 
-OPEN = "open"  # the file, a class, a module: everything counts that a keyword introduces
+OPEN = "open"  # the file, a class, a module: every declaration counts
 CODE = "code"  # the body of a function or a block: only named functions and types count
 _PAIRS = {PAREN: "()", BRACKET: "[]", BRACE: "{}"}
 _PATTERNS = Patterns(
@@ -27,7 +27,7 @@ _PATTERNS = Patterns(
 
 
 class Frame:
-    """An open brace: how to read what stands in it, what that belongs to, and the definition that ends with it."""
+    """An open brace: how to read its content, the scope of the content, and the definition that ends with it."""
 
     __slots__ = ("first", "mark", "mode", "scope", "start")
 
@@ -40,9 +40,9 @@ class Frame:
 
 
 class Braces:
-    """A text with braces, and a stack of those that are open.
+    """A text with braces, and a stack of the open ones.
 
-    Looking for a closing bracket costs fuel. Without fuel all are taken for missing, so that no text takes long.
+    Searching for a closing bracket costs fuel. Without fuel, closing brackets count as missing, which bounds the time.
     """
 
     __slots__ = ("entered", "found", "fuel", "nested", "stack", "text")
@@ -52,7 +52,7 @@ class Braces:
         self.nested = nested
         self.found: list[DefinitionMark] = []
         self.stack = [Frame(mode, b"", None, 0)]
-        self.entered = -1  # a brace that is on the stack and is read again for what stands behind it
+        self.entered = -1  # a brace already on the stack that is read again for what follows it
         self.fuel = len(text) // 4 + 2000
 
     def add(self, begin: int, end: int, kind: str, start: int = -1, scope: bytes | None = None) -> DefinitionMark:
@@ -61,7 +61,7 @@ class Braces:
         return mark
 
     def push(self, mode: str, mark: DefinitionMark | None = None, scope: bytes | None = None) -> None:
-        """Go into a brace. What stands in it belongs to the definition, if it has one, or to the given scope."""
+        """Enter a brace. Its content belongs to the definition, if there is one, or to the given scope."""
         if scope is None:
             scope = self.stack[-1].scope if mark is None else join(mark.scope, self.text[mark.begin : mark.end])
         self.stack.append(Frame(mode, scope, mark, len(self.found)))
@@ -73,7 +73,7 @@ class Braces:
                 mark.stop = at
 
     def enter(self, opened: int, mark: DefinitionMark | None = None, scope: bytes | None = None) -> int:
-        """Go into the body of a function, or over it when it defines nothing."""
+        """Enter the body of a function, or skip it if it defines nothing."""
         end = self.leaf(opened)
         if end < 0:
             self.push(CODE, mark, scope)
@@ -84,9 +84,9 @@ class Braces:
         return end
 
     def leaf(self, opened: int) -> int:
-        """The offset behind a block that is laid out as usual and in which nothing is defined, or -1.
+        """Return the offset after a conventionally indented block without definitions, or -1.
 
-        This is a short cut. Such a block ends with the first line that is not indented more than its own.
+        This is a shortcut: such a block ends at the first line that is not indented more than its own.
         """
         text = self.text
         if self.fuel < 0 or (line := _PATTERNS["end of line"].match(text, opened + 1)) is None:
@@ -105,7 +105,7 @@ class Braces:
         return end
 
     def close(self, at: int) -> int:
-        """The offset behind the bracket that closes this one; just behind this one when none does."""
+        """Return the offset after the matching closing bracket; if there is none, just after this bracket."""
         text, fuel = self.text, self.fuel
         opener = text[at]
         depth = 0
@@ -124,7 +124,7 @@ class Braces:
         return at + 1
 
     def angles(self, at: int) -> int:
-        """The offset behind the angle bracket of a type that closes this one, or where it cannot be a type."""
+        """Return the offset after the matching angle bracket, or where the text can no longer be a type."""
         text = self.text
         limit = at + 3000
         depth = 0
@@ -144,7 +144,7 @@ class Braces:
         return at
 
     def hop(self, at: int, stops: bytes) -> int:
-        """The offset of the next of these bytes that is not inside of brackets."""
+        """Return the offset of the next of these bytes outside brackets."""
         text = self.text
         search = _stops(stops).search
         while match := search(text, at):
@@ -154,12 +154,12 @@ class Braces:
         return len(text)
 
     def skip(self, at: int) -> int:
-        """The offset of the next byte that is not blank."""
+        """Return the offset of the next byte that is not blank."""
         match = _PATTERNS["blanks"].match(self.text, at)
         return match.end() if match else at
 
     def skip_separators(self, at: int) -> int:
-        """The offset of the next byte that is neither blank nor parts members."""
+        """Return the offset of the next byte that is neither blank nor a separator of members."""
         match = _PATTERNS["separators"].match(self.text, at)
         return match.end() if match else at
 
@@ -168,7 +168,7 @@ class Braces:
 
 
 def is_quoted_name(source: bytes, begin: int, end: int) -> bool:
-    """Whether the string that stands here holds a name and nothing else."""
+    """Whether the string at this offset contains only a name."""
     quoted = _PATTERNS["quoted name"].match(source, begin)
     return quoted is not None and quoted.end() == end
 

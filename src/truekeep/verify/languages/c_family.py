@@ -1,7 +1,7 @@
-"""Java, C#, Dart, C and C++: the words before a bracket tell what is defined.
+"""Java, C#, Dart, C and C++: finds definitions by the words before a bracket.
 
-These languages have no keyword before a function or a field. What is defined follows from the words that stand before
-the bracket, the `=` or the `;` which comes first.
+These languages have no keyword before a function or a field, so a definition is recognized by the words before the
+first bracket, `=` or `;`.
 """
 
 from __future__ import annotations
@@ -68,11 +68,11 @@ _RESERVED = frozenset(
     b"if for while switch return else case default do break continue goto void int char bool float double long short"
     b" unsigned signed const static extern auto new delete this".split()
 )
-_BEHIND = frozenset(  # words that may stand between parameters and a body
+_BEHIND = frozenset(  # words that may come between parameters and a body
     b"const noexcept override final throw throws volatile try requires where default async sync mutable restrict"
     b" __attribute__ abstract external native on".split()
 )
-_STATEMENTS = frozenset(  # words that begin what defines nothing
+_STATEMENTS = frozenset(  # words that begin statements without a definition
     b"import package using return goto friend export part library throw delete break continue yield await module if"
     b" else case default do while for requires exports opens provides uses".split()
 )
@@ -91,23 +91,23 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
 
 
 class _Declaration:
-    """What has been read of one declaration."""
+    """The part of a declaration that was read so far."""
 
     __slots__ = ("anonymous", "head", "is_type", "kind", "listed", "name", "record", "start")
 
     def __init__(self, start: int) -> None:
         self.start = start
-        self.head = start  # where its words begin, behind annotations
+        self.head = start  # where its words begin, after annotations
         self.name: tuple[int, int, bytes] | None = None  # of a function, once its parameters were seen
         self.kind = ""
         self.listed = False  # whether what follows is a further name
         self.is_type = False  # whether it is the header of a type
         self.record = -1  # where the fields of a record begin, which may have no body
-        self.anonymous: tuple[int, int] | None = None  # the members of a type that gets its name behind its body
+        self.anonymous: tuple[int, int] | None = None  # the members of a type whose name follows its body
 
 
 class _BracketWalker(Braces):
-    """Walks a language by the words before brackets. Other than code, modes are: type (a file as well), enum."""
+    """Walks a language by the words before brackets. Modes besides code: type (also for the file), enum."""
 
     __slots__ = ("item", "language", "types")
 
@@ -156,11 +156,11 @@ class _BracketWalker(Braces):
                 self.item = _Declaration(at)
 
     def words(self, place: int, limit: int = 400) -> bytes:
-        """The words before a bracket, as far as they matter."""
+        """Return the relevant words before a bracket."""
         return self.text[max(self.item.head, place - limit) : place]
 
     def last_name(self, header: bytes, place: int) -> tuple[int, int, bytes] | None:
-        """The last word of a header that ends here, and what it is qualified with."""
+        """Return the last word of a header that ends here, and its qualifier."""
         if b"operator" in header and (match := _PATTERNS["operator"].search(header)):
             start = place - len(header) + match.start()
             return start, start + len(match[0].rstrip()), b""
@@ -179,7 +179,7 @@ class _BracketWalker(Braces):
     # Brackets
 
     def parenthesis(self, place: int) -> int:
-        """Parameters of a function, when a name stands before them."""
+        """Handle the parameters of a function, if a name comes before them."""
         item, text = self.item, self.text
         end = self.close(place)
         if item.name is not None or end == place + 1:
@@ -213,7 +213,7 @@ class _BracketWalker(Braces):
         if name == b"new" or (is_type if self.language in _NATIVE else name in _OWN_CALLS.get(self.language, ())):
             return end
         if b"typedef" in words and _PATTERNS["word behind"].match(text, end):
-            return end  # a macro that stands for a type
+            return end  # a macro used as a type
         if name in _CALLS or (words and words[-1] in _BEFORE_CALLS):
             item.head = end
             return end
@@ -227,7 +227,7 @@ class _BracketWalker(Braces):
         return end
 
     def is_function(self, name: bytes, words: list[bytes], qualifier: bytes, end: int) -> bool:
-        """Whether a name before parameters is declared here, by what stands before the name and behind them."""
+        """Whether a name before parameters is a declaration, by what comes before the name and after the parameters."""
         behind = _PATTERNS["word behind"].match(self.text, end)
         goes_on = behind is not None and behind[1] not in _BEHIND
         follows = self.text[end : end + 200].lstrip()[:1]
@@ -242,7 +242,7 @@ class _BracketWalker(Braces):
         return follows == b"{" or (self.language == "dart" and follows == b"=")
 
     def components(self, place: int, end: int, name: bytes) -> int:
-        """The fields of a record."""
+        """Handle the fields of a record."""
         scope = join(self.stack[-1].scope, name)
         if end - place < 5000:
             for match in _PATTERNS["component"].finditer(self.text, place, end):
@@ -286,7 +286,7 @@ class _BracketWalker(Braces):
         return end
 
     def open_type(self, place: int, bare: bytes, kind: re.Match[bytes]) -> int:
-        """Into a class or the like."""
+        """Enter a class or another type."""
         word = kind[1].split()[0].lstrip(b"@").decode()
         found = _PATTERNS["type name"].match(bare, kind.end())
         name = b"".join(found[1].split()).strip(b":.") if found else b""
@@ -312,7 +312,7 @@ class _BracketWalker(Braces):
         return place + 1
 
     def closing(self, place: int) -> int:
-        """The end of a type. In C, names may follow."""
+        """Handle the end of a type. In C, names may follow."""
         frame = self.stack[-1]
         self.pop(place + 1)
         if len(self.types) > 1:
@@ -332,7 +332,7 @@ class _BracketWalker(Braces):
         return place + 1
 
     def local(self, at: int) -> int:
-        """Inside of a function only types count, those without a name too."""
+        """Handle a brace inside a function, where only types count, including anonymous ones."""
         frame = self.stack[-1]
         match = _PATTERNS["local type"].search(self.text, at)
         if match is None:
@@ -368,7 +368,7 @@ class _BracketWalker(Braces):
         return self.open_type(match.end() - 1, bare, kind)
 
     def is_anonymous(self, place: int) -> bool:
-        """Whether a class without a name begins here."""
+        """Whether an anonymous class begins here."""
         low = max(0, place - 300)
         new = self.text.rfind(b"new ", low, place)
         match = _PATTERNS["anonymous"].match(self.text, new, place) if new >= 0 else None
@@ -377,7 +377,7 @@ class _BracketWalker(Braces):
     # Statements
 
     def statement(self, place: int) -> None:
-        """A declaration that ends with a semicolon."""
+        """Handle a declaration that ends with a semicolon."""
         item = self.item
         if item.name is not None:
             self.add_named().stop = place + 1
@@ -393,7 +393,7 @@ class _BracketWalker(Braces):
         if len(words) < 2 or words[0] in _STATEMENTS:
             return
         if words[0] in (b"class", b"struct", b"union", b"enum", b"interface", b"namespace") and len(words) == 2:
-            return  # announced, not defined
+            return  # declared, not defined
         if words[0].startswith(b"template") and words[-2] in (b"class", b"struct"):
             return
         if cut := _PATTERNS["bit field"].search(header):
@@ -402,7 +402,7 @@ class _BracketWalker(Braces):
         self.variable(header, place, words)
 
     def variable(self, header: bytes, place: int, words: list[bytes]) -> DefinitionMark | None:
-        """A field or a variable, when a type stands before its name."""
+        """Handle a field or a variable, if a type comes before its name."""
         found = self.last_name(header, place)
         if found is None or not header[: found[0] - place].strip() or self.text[found[0] : found[1]] in _RESERVED:
             return None
@@ -416,7 +416,7 @@ class _BracketWalker(Braces):
         return "field" if self.stack[-1].scope else "variable"
 
     def further(self, place: int, header: bytes) -> None:
-        """One more name, behind a comma or the body of a type."""
+        """Handle another name after a comma or the body of a type."""
         match = _PATTERNS["declarator"].match(header)
         if match is None or match[1] in _RESERVED:
             return
@@ -432,7 +432,7 @@ class _BracketWalker(Braces):
             item.anonymous = None
 
     def equals(self, place: int) -> int:
-        """A value, or a body that is an expression."""
+        """Handle a value, or a body that is an expression."""
         item = self.item
         header = self.words(place)
         if b"operator" in header and _PATTERNS["operator head"].search(header):
@@ -459,7 +459,7 @@ class _BracketWalker(Braces):
         return self.initializer(place, mark)
 
     def initializer(self, place: int, mark: DefinitionMark | None) -> int:
-        """Over a value, or into it when classes may stand in it."""
+        """Skip a value, or enter it if it may contain classes."""
         text, item = self.text, self.item
         at = place + 1
         while True:
@@ -505,7 +505,7 @@ class _BracketWalker(Braces):
         item.head = place + 1
 
     def is_type_header(self, header: bytes) -> bool:
-        """Whether a comma behind this stands in a list of base types."""
+        """Whether a comma after this is in a list of base types."""
         bare = _without_brackets(header)
         kind = _PATTERNS["type word"].search(bare)
         return kind is not None and (
@@ -513,7 +513,7 @@ class _BracketWalker(Braces):
         )
 
     def constant(self, at: int) -> int:
-        """One constant of an enum."""
+        """Handle one constant of an enum."""
         text = self.text
         match = _PATTERNS["enum item"].match(text, at)
         mark: DefinitionMark | None = None
@@ -540,7 +540,7 @@ class _BracketWalker(Braces):
         return end + 1
 
     def add_named(self) -> DefinitionMark:
-        """The function whose parameters were seen."""
+        """Handle the function whose parameters were read."""
         assert self.item.name is not None
         begin, end, qualifier = self.item.name
         frame = self.stack[-1]
@@ -557,7 +557,7 @@ class _BracketWalker(Braces):
         return self.skip(self.item.start)
 
     def is_initializer(self, place: int) -> bool:
-        """Whether this brace sets a member, in the list before the body of a constructor."""
+        """Whether this brace initializes a member, in the list before a constructor's body."""
         before = self.text[max(0, place - 60) : place].rstrip()[-1:]
         if not before.isalnum() and before not in (b"_", b">"):
             return False
@@ -566,12 +566,12 @@ class _BracketWalker(Braces):
 
 
 def _last_break(header: bytes) -> int:
-    """Where the last word of a header can begin at the earliest."""
+    """Return the earliest offset at which the last word of a header can begin."""
     return max(0, header.rfind(b" "), header.rfind(b"\n"), header.rfind(b"\t"), len(header) - 120)
 
 
 def _angle_start(header: bytes) -> int:
-    """Where the type parameters at the end of a header begin."""
+    """Return where the type parameters at the end of a header begin."""
     depth = 0
     for at in range(len(header) - 1, -1, -1):
         if header[at] == 62:
@@ -589,7 +589,7 @@ def _unqualified(qualifier: bytes) -> bytes:
 
 
 def _is_in_angles(header: bytes) -> bool:
-    """Whether a bracket behind this stands inside of type parameters."""
+    """Whether a bracket after this is inside type parameters."""
     if b"<" not in header or b"operator" in header:
         return False
     if b"(" in header:
@@ -598,7 +598,7 @@ def _is_in_angles(header: bytes) -> bool:
 
 
 def _without_brackets(header: bytes) -> bytes:
-    """A header without type parameters, annotations and attributes, of the same length."""
+    """Blank the type parameters, annotations and attributes of a header."""
     if b"<" in header:
         for _ in range(5):
             header, count = re.subn(rb"<[^<>]*+>", lambda match: b" " * len(match[0]), header)

@@ -1,4 +1,4 @@
-"""Files that hold keys and values: YAML, TOML, JSON, INI, .env and properties. Every key is a definition."""
+"""Config files: YAML, TOML, JSON, INI, .env and properties. Every key is a definition."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _walk_keys(cleaned: bytes, language: str) -> WalkResult:
 
 
 def _without_scalars(text: bytes) -> bytes:
-    """YAML without the lines of block scalars: they are more indented than the key before them."""
+    """Blank the lines of YAML block scalars, which are indented more than their key."""
     parts: list[bytes] = []
     at = 0
     while match := _PATTERNS["yaml block"].search(text, at):
@@ -74,7 +74,7 @@ def _without_scalars(text: bytes) -> bytes:
 
 
 def _add_dotted(text: bytes, begin: int, end: int, scope: bytes, found: list[DefinitionMark]) -> bytes:
-    """Every part of `a."b".c`; the whole of it is returned."""
+    """Add every part of `a."b".c`; return the whole key."""
     for match in _PATTERNS["dotted"].finditer(text, begin, end):
         group = match.lastindex or 0
         found.append(DefinitionMark(*match.span(group), "key", scope, begin))

@@ -1,4 +1,4 @@
-"""One thing that a file defines, and a digest that stays when only its layout changes."""
+"""The Definition type, and a digest of its code that ignores layout."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _PATTERNS = Patterns(
 
 
 class Definition(NamedTuple):
-    """One thing that a file defines."""
+    """A definition in a file."""
 
     name: str
     scope: str
-    """What it stands in, "Outer.Inner"; empty at the top of the file."""
+    """The enclosing definitions, "Outer.Inner"; empty at the top level."""
     kind: str
     line: int
-    """Of the name, 1-based."""
+    """The line of the name, 1-based."""
     end: int
     """The last line of its body."""
     start: int
-    """Offset of its beginning: decorators and modifiers belong to it."""
+    """Start offset, including decorators and modifiers."""
     stop: int
-    """Offset behind its body."""
+    """End offset, after the body."""
 
 
 def body_digest(cleaned: bytes, definition: Definition) -> str:
-    """A short digest of a definition's code, equal when only white space, comments or docstrings differ.
+    """Return a short digest of a definition's code that ignores white space, comments and docstrings.
 
-    White space inside of strings is code, and so is the layout of a Python body. The layout of other bodies is not.
+    White space inside strings counts, and so does the layout of a Python body.
     """
     body = cleaned[definition.start : definition.stop]
     header = _PATTERNS["python header"].search(body)

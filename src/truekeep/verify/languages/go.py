@@ -1,4 +1,4 @@
-"""Go: declarations begin their line, fields stand one a line."""
+"""Go: a declaration begins its line, and each field has its own line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
 
 
 class _Go(Braces):
-    """Walks Go. Other than the common ones, modes are: struct, interface."""
+    """Walks Go. Modes besides the common ones: struct, interface."""
 
     __slots__ = ()
 
@@ -74,7 +74,7 @@ class _Go(Braces):
         return [self.add(first, last, kind, start) for first, last in spans if self.text[first:last] != b"_"]
 
     def function(self, mark: DefinitionMark) -> int:
-        """Into a body: the first brace that does not belong to a type."""
+        """Enter a body: the first brace that does not belong to a type."""
         text = self.text
         at = mark.end
         limit = at + 5000
@@ -100,7 +100,7 @@ class _Go(Braces):
         return match.end()
 
     def listed(self, opened: int, kind: str) -> int:
-        """The items of `const (`, `var (` or `type (`."""
+        """Handle the items of `const (`, `var (` or `type (`."""
         close = self.close(opened)
         at = opened + 1
         while (item := _PATTERNS["item"].match(self.text, at, close)) is not None:

@@ -17,7 +17,7 @@ _FUNCTION = (  # what makes a value a function: up to its parameters, or up to i
     rb"|(?:WORD|(?:<[^;(){}]*?>\s*+)?JSPARENS(?:\s*+:(?:[^=;{}()]|=(?!>)){0,200}?)?)\s*+=>\s*+(?P<brace>\{)?)"
 )
 _SETS = rb"=\s*+(?=(?:async\b\s*+)?(?:function\b|\([^()]*+\)\s*+=>|class\b))"
-_METHOD = (  # a name with parameters and a body, which no keyword stands before
+_METHOD = (  # a name with parameters and a body, without a keyword before it
     rb"WORD(?<!\bif)(?<!\bfor)(?<!\bwhile)(?<!\bswitch)(?<!\bcatch)(?<!\bfunction)(?<!\bwith)(?<!\breturn)"
 )
 _BODY = rb"(?=\h*+JSPARENS\h*+(?::[^;{}=\n]++)?\{)"
@@ -83,7 +83,7 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
 
 
 class _Script(Braces):
-    """Walks JavaScript. Other than the common ones, modes are: class, type, object, variant (of an enum)."""
+    """Walks JavaScript. Modes besides the common ones: class, type, object, variant (of an enum)."""
 
     __slots__ = ("source",)
 
@@ -105,7 +105,7 @@ class _Script(Braces):
                 at = self.member(at, frame)
 
     def event(self, match: re.Match[bytes]) -> int:
-        """A brace, or a declaration at the beginning of a line or behind a brace."""
+        """Handle a brace, or a declaration at the beginning of a line or after a brace."""
         start, at = match.span()
         byte = self.text[start]
         kind = match.lastgroup
@@ -120,7 +120,7 @@ class _Script(Braces):
         return at if kind is None else self.declaration(match, kind)
 
     def is_bare(self, opened: int) -> bool:
-        """Whether a brace is a mere block, or the function around a whole file."""
+        """Whether a brace is a plain block, or the function around a whole file."""
         before = self.text[max(0, opened - 200) : opened].rstrip()
         if before[-1:] in (b";", b"}", b""):
             return True
@@ -168,7 +168,7 @@ class _Script(Braces):
         return at
 
     def function(self, mark: DefinitionMark, at: int = -1) -> int:
-        """Into a body; behind the parameters and the type of a function without one."""
+        """Enter a body; without one, skip the parameters and the return type."""
         at = self.skip(mark.end if at < 0 else at)
         if self.text[mark.begin : mark.end] == b"constructor" and self.is_at(at, PAREN):
             end = self.close(at)
@@ -178,7 +178,7 @@ class _Script(Braces):
         return self.parameters(at, mark)
 
     def parameters(self, at: int, mark: DefinitionMark | None, scope: bytes | None = None) -> int:
-        """From the parameters of a function into its body."""
+        """Skip the parameters of a function and enter its body."""
         if self.is_at(at, ANGLE):
             at = self.skip(self.angles(at))
         if not self.is_at(at, PAREN):
@@ -195,7 +195,7 @@ class _Script(Braces):
         return end
 
     def block(self, at: int, mode: str, mark: DefinitionMark | None, scope: bytes | None = None) -> int:
-        """Into a class or the like, whatever stands before its brace."""
+        """Enter a class or similar, skipping everything before its brace."""
         limit = at + 5000
         while match := _PATTERNS["head"].search(self.text, at, limit):
             byte = self.text[match.start()]
@@ -212,7 +212,7 @@ class _Script(Braces):
         return at
 
     def alias(self, mark: DefinitionMark) -> int:
-        """A type: the first object in it lists its members."""
+        """Handle a type alias: the first object in it lists its members."""
         at = self.skip(mark.end)
         if self.is_at(at, ANGLE):
             at = self.skip(self.angles(at))
@@ -224,7 +224,7 @@ class _Script(Braces):
         return at + 1
 
     def type_end(self, at: int) -> int:
-        """Behind a type: where a body, a value or the next statement begins."""
+        """Return the offset after a type, where a body, a value or the next statement begins."""
         text = self.text
         wants = True  # whether the type is not yet complete
         while match := _PATTERNS["type"].match(text, at):
@@ -249,7 +249,7 @@ class _Script(Braces):
         text = self.text
         if text[begin] in b"{[":
             return self.destructuring(begin, is_open=is_open)
-        behind = end  # what is returned must not lie behind the line break that the next declaration begins with
+        behind = end  # the result must not be after the line break that begins the next declaration
         at = self.skip(end)
         if text[at : at + 1] == b"!":
             at = self.skip(at + 1)
@@ -271,7 +271,7 @@ class _Script(Braces):
         return self.further(behind, mark)
 
     def further(self, at: int, mark: DefinitionMark) -> int:
-        """The other names of `let a = 1, b`, when there are some."""
+        """Handle the further names of `let a = 1, b`."""
         behind = at
         while True:
             behind = self.hop(behind, b",;\n)}")
@@ -296,7 +296,7 @@ class _Script(Braces):
         return end
 
     def value(self, at: int, mark: DefinitionMark) -> int:
-        """Into the function, object or class that a name is set to."""
+        """Enter the function, object or class that is assigned to a name."""
         text = self.text
         scope = join(mark.scope, text[mark.begin : mark.end])
         if function := _PATTERNS["function"].match(text, at):
@@ -315,7 +315,7 @@ class _Script(Braces):
         return at
 
     def exports(self, opened: int) -> int:
-        """`export { a as b }`: a name is defined by `as`, or by coming from another module."""
+        """Handle `export { a as b }`: `as` and re-exports from another module define names."""
         end = self.close(opened)
         foreign = _PATTERNS["from"].match(self.text, end) is not None
         for match in _PATTERNS["export"].finditer(self.text, opened, end):
@@ -325,7 +325,7 @@ class _Script(Braces):
         return end
 
     def member(self, at: int, frame: Frame) -> int:
-        """One member of a class, a type, an object or an enum; the offset behind it."""
+        """Handle one member of a class, type, object or enum; return the offset after it."""
         text, mode = self.text, frame.mode
         at = self.skip_separators(at)
         if at >= len(text) or text[at] == CLOSING:
@@ -377,7 +377,7 @@ class _Script(Braces):
         return self.rest(end, mode)
 
     def rest(self, at: int, mode: str) -> int:
-        """The end of a member."""
+        """Return the end of a member."""
         if mode in ("object", "variant"):
             return self.hop(at, b",}")
         stops = b";,\n}" if mode == "type" else b";\n}"

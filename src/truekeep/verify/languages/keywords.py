@@ -1,4 +1,4 @@
-"""Languages in which a keyword stands before what is defined, and braces around its body.
+"""Languages that define things with a keyword and a body in braces.
 
 Rust, Kotlin, Swift, Scala, Groovy, PHP, Zig, Protocol Buffers and GraphQL: a table for each, and one walker for all.
 """
@@ -34,26 +34,26 @@ _PATTERNS = Patterns(
 
 
 class _Keywords(NamedTuple):
-    """How a language is walked in which keywords tell what is defined."""
+    """The patterns of a language with definition keywords."""
 
     modifiers: bytes
-    """What may stand before a keyword on its line."""
+    """Modifiers and attributes before a keyword on its line."""
     declarations: bytes
-    """What is declared: the group that matches is its kind."""
+    """The declarations; the name of the matching group is the kind."""
     modes: dict[str, str]
     """How to read the body of each kind that has one."""
     nested: bytes = rb"(?!)"
-    """How a declaration begins that counts inside of functions. It may match too often."""
+    """The start of a declaration that counts inside functions. It may match too often."""
     local: frozenset[str] = frozenset()
-    """The kinds that count outside of functions only."""
+    """The kinds that count only outside functions."""
     members: dict[str, bytes] = {}  # noqa: RUF012 - a NamedTuple has no mutable state
-    """For modes that list members: one of them."""
+    """The pattern of one member, for modes that list members."""
     separators: bytes = b",}"
-    """What ends a member."""
+    """The end of a member."""
     newline: bool = False
     """Whether a header ends with its line."""
     scopes: frozenset[str] = frozenset()
-    """The kinds that define nothing themselves and only say what their members belong to."""
+    """The kinds that only provide a scope for their members, such as `impl`."""
 
 
 _FIELDS, _CASES, _ENUM = "fields", "cases", "enum"
@@ -258,7 +258,7 @@ _KEYWORDS: dict[str, Callable[[], _Keywords]] = {
     "protobuf": _protobuf,
     "graphql": _graphql,
 }
-_ANONYMOUS = {"php": b"class", "kotlin": b"object"}  # the word before the body of a class without a name
+_ANONYMOUS = {"php": b"class", "kotlin": b"object"}  # the word before the body of an anonymous class
 _LABELS = {
     "const": "constant", "static": "constant", "define": "constant", "actor": "class", "case": "variant",
     "init": "method", "message": "class", "oneof": "field", "operation": "function", "fragment": "function",
@@ -267,7 +267,7 @@ _LABELS = {
 
 @cache
 def _events(language: str) -> re.Pattern[bytes]:
-    """Braces, and declarations at the beginning of a line or behind a brace."""
+    """Return a pattern for braces, and for declarations at the beginning of a line or after a brace."""
     table = _keywords(language)
     return compile_pattern(rb"[\n;{}](?:\h*+" + table.modifiers + rb"(?:" + table.declarations + rb")|(?<=[{}]))")
 
@@ -290,7 +290,7 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
 
 
 class _KeywordWalker(Braces):
-    """Walks a language in which a keyword stands before what is defined."""
+    """Walks a language with definition keywords."""
 
     __slots__ = ("language", "source", "table")
 
@@ -326,7 +326,7 @@ class _KeywordWalker(Braces):
                 at = self.declare(match, kind)
 
     def brace(self, start: int, at: int, *, is_plain: bool) -> int:
-        """A block without a name."""
+        """Handle a block without a name."""
         if is_plain:
             word = _ANONYMOUS.get(self.language)
             low = max(0, start - 300)
@@ -384,7 +384,7 @@ class _KeywordWalker(Braces):
         return kind != "constant" or self.language != "zig" or self.stack[-1].mode != CODE
 
     def cases(self, at: int) -> int:
-        """The others of `case a, b(Int), c`."""
+        """Handle the further names of `case a, b(Int), c`."""
         while True:
             if self.is_at(at, PAREN):
                 at = self.close(at)
@@ -395,7 +395,7 @@ class _KeywordWalker(Braces):
             at = more.end()
 
     def header_end(self, at: int, mark: DefinitionMark | None, kind: str) -> int:
-        """The brace of a body, or -1."""
+        """Return the offset of the brace that opens a body, or -1."""
         text = self.text
         has_fields = {"kotlin": ("class", "enum"), "scala": ("class",), "php": ("function",)}.get(self.language, ())
         limit = at + 5000
@@ -424,7 +424,7 @@ class _KeywordWalker(Braces):
         return -1
 
     def fields(self, opened: int, end: int, mark: DefinitionMark) -> None:
-        """The parameters of a constructor that are fields as well."""
+        """Handle the parameters of a constructor that are also fields."""
         name = self.text[mark.begin : mark.end]
         if end - opened > 10_000 or (self.language == "php" and name != b"__construct"):
             return
@@ -434,7 +434,7 @@ class _KeywordWalker(Braces):
             self.add(*match.span(1), "field", scope=scope)
 
     def member(self, at: int, mode: str) -> int:
-        """A field of a struct or a variant of an enum; the offset behind it."""
+        """Handle a field of a struct or a variant of an enum; return the offset after it."""
         text = self.text
         before = at
         at = self.skip_separators(at)
@@ -446,7 +446,7 @@ class _KeywordWalker(Braces):
             return self.close(at) if at < len(text) and text[at] in b"[(" else at
         match = _member(self.language, mode).match(text, at)
         if match is None:
-            if self.language == "kotlin":  # behind the constants stand the members
+            if self.language == "kotlin":  # the members follow the constants
                 self.stack[-1].mode = OPEN
                 return max(before, text.rfind(b"\n", before, at))
             return self.hop(at, self.table.separators)
@@ -469,7 +469,7 @@ class _KeywordWalker(Braces):
 
 
 def _impl_type(header: bytes) -> bytes:
-    """The type that an `impl` is for."""
+    """Return the type that an `impl` is for."""
     header = header[-600:]
     for _ in range(6):
         header, count = re.subn(rb"(?<!-)<[^<>]*+>", b"", header)

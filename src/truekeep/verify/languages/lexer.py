@@ -1,7 +1,7 @@
-"""Comments and strings told from code, and painted over, so that a text keeps its length and its lines.
+"""Separates comments and strings from code and replaces them without changing the length or lines of a text.
 
-What spans lines ends at its closing mark or else with the file. When the latter happens, the rest of the text is read
-once more with patterns for single lines, so that one stray mark does not hide the rest of a file.
+A token that spans lines ends at its closing mark or at the end of the file. In the latter case the rest of the text is
+lexed again with single-line patterns, so that one unclosed mark does not hide the rest of the file.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _lexis(language: str) -> _Lexis:
 
 
 def repaint(data: bytes, language: str, painter: Painter) -> bytes:
-    """The text with its comments and strings as a painter returns them, all of the same length."""
+    """Replace each comment and string with what the painter returns for it, of the same length."""
     lexis = _lexis(language)
     text = framed(data)  # a pattern may begin with the break before a line; what is closed ends before the last
     odd: Odd = []
@@ -63,16 +63,16 @@ def repaint(data: bytes, language: str, painter: Painter) -> bytes:
 
 
 def framed(text: bytes) -> bytes:
-    """A text between line breaks: every line begins behind one. A byte order mark is no part of its line either."""
+    """Put a text between line breaks, so that every line follows one. A byte order mark is replaced."""
     if text.startswith(_BYTE_ORDER):
         text = b"\n" * len(_BYTE_ORDER) + text[len(_BYTE_ORDER) :]
     return b"\n" + text + b"\n"
 
 
 def _paint_templates(text: bytes, lexis: _Lexis, paint: Paint) -> tuple[bytes, int]:
-    """As `sub` does, for a text with code inside of template literals that is not plain: this needs a stack.
+    """Like `sub`, for a text with nested code inside template literals, which needs a stack.
 
-    Also where something begins that is not closed, or -1.
+    Also return where an unclosed token begins, or -1.
     """
     braces = _braced_tokens(lexis)
     depths: list[int] = []
@@ -131,7 +131,7 @@ def without_strings(text: bytes, odd: Odd) -> Paint:  # noqa: ARG001
 
 
 def without_text_blocks(text: bytes, odd: Odd) -> Paint:  # noqa: ARG001
-    """Blanks strings of several lines: what stands at the start of a line in them is no code."""
+    """Return a painter that blanks multi-line strings, whose lines are not code."""
 
     def paint(match: re.Match[bytes]) -> bytes:
         if match.lastgroup == "open":
@@ -142,5 +142,5 @@ def without_text_blocks(text: bytes, odd: Odd) -> Paint:  # noqa: ARG001
 
 
 def opaque(cleaned: bytes, language: str) -> bytes:
-    """The text with every string painted over, framed."""
+    """Return the framed text with the content of every string replaced by quotes."""
     return framed(repaint(cleaned, language, without_strings))

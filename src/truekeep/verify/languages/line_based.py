@@ -1,4 +1,4 @@
-"""Languages in which a definition begins with its line: Ruby, shell, Lua, Perl, Elixir, SQL, make, CSS and others.
+"""Languages whose definitions begin at the start of a line: Ruby, shell, Lua, Perl, Elixir, SQL, make, CSS and others.
 
 A table for each, and one walker for all.
 """
@@ -16,15 +16,15 @@ from truekeep.verify.languages.walker import DefinitionMark, WalkResult, column_
 
 
 class _LineLanguage(NamedTuple):
-    """How a language is walked in which a definition begins with its line. Group 1 is the indent."""
+    """The patterns of a language whose definitions begin at the start of a line. Group 1 is the indent."""
 
     pattern: bytes
     ends: str
     """How a body ends: with an "end", a "brace", a "dedent", a "semicolon" or with its "line"."""
     scopes: tuple[str, ...] = ()
-    """The kinds in which others stand."""
+    """The kinds that contain other definitions."""
     opaque: bool = True
-    """Whether strings hide what stands in them."""
+    """Whether the content of strings is ignored."""
 
 
 _LINES: dict[str, _LineLanguage] = {
@@ -121,7 +121,7 @@ _LABELS = {
     "assigned": "function", "plain": "function", "local": "variable", "inner": "type", "value": "function",
     "generated": "alias", "rule": "class", "setting": "variable",
 }  # fmt: skip
-_LISTS = {  # the names in what lists several
+_LISTS = {  # patterns for the names in a list
     "fields": ("field", rb":(\w++[?!]?+)"),
     "targets": ("target", rb"(?:^|(?<=\s))(?!\.[A-Z])([^\s$(){}]++)(?=\s|$)"),
     "settings": ("variable", rb"(?:^|(?<=\s))([A-Za-z_]\w*+)(?:=(?:\"[^\"]*+\"|'[^']*+')?|(?=\h|$))"),

@@ -9,7 +9,7 @@ _PATTERNS = Patterns({"script": rb"(?i)<(script|style)\b[^<>]*+>((?:[^<]++|<(?!/
 
 
 def clean_markup(data: bytes) -> bytes:
-    """Without the comments of a template, and of the scripts and styles in it."""
+    """Blank the comments of a template, and of the scripts and styles in it."""
     parts: list[bytes] = []
     at = 0
     for match in _PATTERNS["script"].finditer(data):
@@ -22,7 +22,7 @@ def clean_markup(data: bytes) -> bytes:
 
 
 def opaque_markup(cleaned: bytes) -> bytes:
-    """The scripts of a template with every string painted over, framed, and nothing else of it."""
+    """Return the framed scripts of a template with strings replaced by quotes; everything else is blanked."""
     parts = [b"\n"]
     at = 0
     for match in _PATTERNS["script"].finditer(cleaned):

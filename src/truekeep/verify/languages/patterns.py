@@ -1,13 +1,13 @@
-"""The notation that the patterns of this package are written in, and the compiling of them."""
+"""Compiles the patterns of this package, which use shorthands for readability."""
 
 from __future__ import annotations
 
 import re
 
 _PARENS = rb"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
-_NOTATION = {  # what patterns are written in, so that they can be read
-    # Brackets in brackets to a fixed depth: deeper ones fail at once, so that no text is looked at many times. The
-    # second kind ends with the line of a statement: such brackets hold parameters and no code.
+_NOTATION = {  # shorthands in patterns
+    # Nested brackets to a fixed depth: deeper ones fail at once, which keeps matching linear. The second kind ends
+    # with the line of a statement: such brackets contain parameters, not code.
     b"JSPARENS": _PARENS.replace(rb"[^()]++|", rb"[^();]++|;(?!\s*\n)|").replace(rb"[^()]*+", rb"[^();]*+"),
     b"PARENS": _PARENS,
     b"TARGETS": rb"\*?NAME(?:\h*+,\h*+\*?NAME)*+",
@@ -25,7 +25,7 @@ def compile_pattern(pattern: bytes) -> re.Pattern[bytes]:
 
 
 class Patterns(dict[str, re.Pattern[bytes]]):
-    """Patterns by name. Each is compiled when it is first asked for: a repository needs few of them."""
+    """Patterns by name, each compiled on first use, because a repository needs few of them."""
 
     def __init__(self, sources: dict[str, bytes]) -> None:
         super().__init__()

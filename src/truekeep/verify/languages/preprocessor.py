@@ -1,4 +1,4 @@
-"""Lines of the preprocessor of C, C++ and C#: the macros that they define, and the text without them."""
+"""Preprocessor lines of C, C++ and C#: finds the macros they define, and removes the lines from the text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATTERNS = Patterns(
 
 
 def without_directives(text: bytes, macros: list[DefinitionMark]) -> bytes:
-    """The text without lines of the preprocessor, and without branches that would unbalance its braces."""
+    """Blank preprocessor lines, and branches that would unbalance the braces."""
     parts: list[bytes] = []
     branches: list[tuple[int, int, bool]] = []  # braces opened and closed before a branch, whether others are left out
     opened = closed = at = dropped = 0

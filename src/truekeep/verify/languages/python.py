@@ -1,4 +1,4 @@
-"""Python: what counts follows from indentation."""
+"""Python: finds definitions by indentation."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _PATTERNS = Patterns(
 
 
 def without_docstrings(text: bytes, odd: Odd) -> Paint:
-    """Blanks comments, and strings that are statements by themselves. A string that is a value stays.
+    """Return a painter that blanks comments and strings that are statements. Strings that are values are kept.
 
-    A string is a statement when it has its lines for itself and no expression goes on into it: before it stands
-    nothing, a colon that ends a header, or a complete expression.
+    A string is a statement if it is on lines of its own and does not continue an expression: it follows nothing, a
+    colon that ends a header, or a complete expression.
     """
     last = 0  # where the previous comment ended
     before = b""  # the end of the code before that
@@ -64,7 +64,7 @@ def without_docstrings(text: bytes, odd: Odd) -> Paint:
 
 
 def _ends_statement(before: bytes, token: bytes) -> bool:
-    """Whether a string on lines of its own behind this code is a statement."""
+    """Whether a string on lines of its own after this code is a statement."""
     if not before:
         return True
     if before.endswith(b":"):
@@ -77,12 +77,12 @@ class _Block(NamedTuple):
 
     indent: int
     kind: str
-    """What its body belongs to: "module", "class" or "def". A conditional is a part of what it stands in."""
+    """The kind of its body: "module", "class" or "def". A conditional has the kind of the block around it."""
     scope: bytes
     owner: bytes | None
-    """The class around, if any."""
+    """The enclosing class, if any."""
     head: int
-    """Where its header goes on."""
+    """Where its header continues."""
     is_class: bool = False
 
 
@@ -100,7 +100,7 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
     bodies: dict[int, tuple[int, int]] = {}
     decorated = (-1, 0)
     never = len(text) + 1
-    local = never  # in a function: how far a line is indented that goes on its body
+    local = never  # in a function: the indent of the lines of its body
     for match in _PATTERNS["line"].finditer(text):
         group = match.lastindex
         indent = match.end(1) - match.start() - 1
@@ -151,7 +151,7 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
 def _is_in_body(
     text: bytes, block: _Block, indent: int, at: int, bodies: dict[int, tuple[int, int]], *, tabs: bool
 ) -> bool:
-    """Whether a line is a statement of a block, and not one that goes on another or stands behind the block.
+    """Whether a line is a statement of a block, not a continuation line or a line after the block.
 
     Only lines that may define something are matched, so one of the others may have ended the block.
     """
@@ -173,7 +173,7 @@ def _width(blanks: bytes, *, tabs: bool) -> int:
 
 
 def _add_attributes(text: bytes, match: re.Match[bytes], found: list[DefinitionMark], owner: bytes) -> None:
-    """What a method sets of `self`."""
+    """Add the attributes of `self` that a method sets."""
     start = match.end(1)
     found.append(DefinitionMark(*match.span(6), "field", owner, start))
     at = match.end(6)
@@ -185,7 +185,7 @@ def _add_attributes(text: bytes, match: re.Match[bytes], found: list[DefinitionM
 def _add_targets(
     text: bytes, match: re.Match[bytes], found: list[DefinitionMark], scope: bytes, *, is_field: bool
 ) -> None:
-    """The names on the left of an assignment."""
+    """Add the names on the left of an assignment."""
     names = match[8]
     begin, end = match.span(8)
     start, at = match.end(1), match.end()
@@ -196,7 +196,7 @@ def _add_targets(
         spans = [name.span() for name in _PATTERNS["name"].finditer(text, begin, end)]
     if text[at - 1] == EQUALS:
         if text[end] == EQUALS and text[at : at + 300].partition(b"\n")[0].rstrip().endswith(b","):
-            return  # name=value, without blanks: an argument of a call that began on a line before
+            return  # name=value without blanks: an argument of a call that began on an earlier line
         while more := _PATTERNS["chain"].match(text, at):
             spans.append(more.span(1))
             at = more.end()
@@ -206,7 +206,7 @@ def _add_targets(
 
 
 def _without_tokens(text: bytes, odd: Odd) -> Paint:  # noqa: ARG001
-    """Blanks everything, line breaks as well; not the break before a string on lines of its own."""
+    """Return a painter that blanks everything, including line breaks, except the one before a string statement."""
 
     def paint(match: re.Match[bytes]) -> bytes:
         if match.lastgroup == "open":
@@ -218,10 +218,10 @@ def _without_tokens(text: bytes, odd: Odd) -> Paint:  # noqa: ARG001
 
 
 def _finish(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: str) -> None:
-    """Bodies end where a line is indented less. Lines inside of brackets and strings do not count."""
+    """Set the end of each body: the next line that is indented less, ignoring lines in brackets and strings."""
     layout = _without_continuations(framed(repaint(cleaned, language, _without_tokens)))
     text = framed(cleaned)
-    around: list[tuple[int, DefinitionMark]] = []  # the bodies that this one stands in
+    around: list[tuple[int, DefinitionMark]] = []  # the bodies around this one
     for mark in marks:
         limit = end = layout.find(b"\n", mark.end)
         blank = None
@@ -229,7 +229,7 @@ def _finish(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: 
             line = layout.rfind(b"\n", 0, mark.begin) + 1
             dedent = dedent_to(indent_of(layout, line, mark.begin)).search(layout, end)
             limit = dedent.start() if dedent else len(layout)
-            if trimmed(text, end, limit) == end:  # nothing but a docstring: it is blank, but its lines are not empty
+            if trimmed(text, end, limit) == end:  # only a docstring: it is blanked, but its lines remain
                 blank = _PATTERNS["blank lines"].match(text, end + 1, limit + 1)
         mark.stop = blank.end() if blank else trimmed(text, mark.end, limit)
         while around and around[-1][0] <= mark.begin:
@@ -241,7 +241,7 @@ def _finish(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: 
 
 
 def _without_continuations(text: bytes) -> bytes:
-    """The text with every statement on one line: a line break inside of brackets is a blank."""
+    """Put every statement on one line by blanking line breaks inside brackets."""
     parts: list[bytes] = []
     depth = at = opened = 0
     for match in re.finditer(rb"[()\[\]{}]", text):

@@ -1,4 +1,4 @@
-"""Which language a file is written in, by its name, and which module of this package walks it."""
+"""Maps file names to languages, and languages to the modules that walk them."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ _CONFIG = frozenset(("yaml", "toml", "json", "ini", "env", "properties"))
 MARKUP = frozenset(("vue", "svelte", "html"))
 
 
-WALKERS = {  # the module of this package that finds what a file defines
+WALKERS = {  # language → the module of this package that finds its definitions
     language: module
     for module, languages in {
         "python": "python",
@@ -85,7 +85,7 @@ WALKERS = {  # the module of this package that finds what a file defines
 
 
 def language_of(path: str) -> str:
-    """The language of a file by its name, or "" when it is not source. The text is not looked at."""
+    """Return the language of a file by its name, or "" if it is not source."""
     name = path.rpartition("/")[2].lower()
     if found := _FILES.get(name):
         return found
@@ -98,5 +98,5 @@ def language_of(path: str) -> str:
 
 
 def is_config(language: str) -> bool:
-    """Whether files of this language hold keys and values, so that every key counts as a word of the code."""
+    """Whether files in this language contain keys and values rather than code."""
     return language in _CONFIG

@@ -1,4 +1,4 @@
-"""Where statements begin and end, in languages with brackets."""
+"""Finds where statements begin and end in languages with brackets."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PATTERNS = Patterns(
 
 
 def finish_braces(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: str) -> None:
-    """What has no body ends with its statement; attributes and modifiers belong to what stands behind them."""
+    """Set the start and end of definitions: without a body they end with their statement; attributes belong to them."""
     source = b"\n" + cleaned
     ends = Statements(text, semicolons=language in _SEMICOLONS)
     for mark in marks:
@@ -29,7 +29,7 @@ def finish_braces(cleaned: bytes, text: bytes, marks: list[DefinitionMark], lang
 
 
 class Statements:
-    """Finds where statements end. This costs fuel as well; without it a statement ends with its line."""
+    """Finds where statements end. This costs fuel; without fuel a statement ends with its line."""
 
     def __init__(self, text: bytes, *, semicolons: bool) -> None:
         self.text = text
@@ -58,7 +58,7 @@ class Statements:
 
 
 def bracket_pairs(text: bytes) -> dict[int, int]:
-    """Every bracket that is closed, with the offset behind what closes it."""
+    """Map each closed bracket to the offset after its closing bracket."""
     pairs: dict[int, int] = {}
     stack: list[int] = []
     opener = {41: 40, 93: 91, 125: 123}
@@ -72,7 +72,7 @@ def bracket_pairs(text: bytes) -> dict[int, int]:
 
 
 def goes_on(text: bytes, at: int) -> bool:
-    """Whether a statement goes on behind this line break."""
+    """Whether a statement continues after this line break."""
     before = text[max(0, at - 80) : at].rstrip()[-2:]
     if before[-1:] in (b"=", b"+", b"|", b"&", b"?", b":", b"(", b"*", b".", b"\\", b"<") or before == b"=>":
         return True
@@ -80,7 +80,7 @@ def goes_on(text: bytes, at: int) -> bool:
 
 
 def _statement_start(text: bytes, at: int) -> int:
-    """The beginning of a line, behind what ends on it, with the attributes on the lines before."""
+    """Return where a statement begins on its line, including attributes on the lines before."""
     line = text.rfind(b"\n", max(0, at - 2000), at) + 1
     if not line:
         return at

@@ -1,4 +1,4 @@
-"""What comments and strings look like: every kind of them, and which kinds each language has."""
+"""Patterns of comments and strings, and which of them each language has."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import NamedTuple
 
 
 class Token(NamedTuple):
-    """A comment or a string: its pattern, and if it spans lines the one for the lines behind one that is not closed."""
+    """A comment or a string: its pattern, and a single-line pattern for use after an unclosed multi-line token."""
 
     pattern: bytes
     single: bytes = b""
 
 
 def _span(opens: bytes, closes: bytes, single: bytes) -> Token:
-    """From a mark to another, of two bytes."""
+    """Return a token between two marks of two bytes each."""
     first, second = (re.escape(closes[at : at + 1]) for at in (0, 1))
     inner = rb"[^%b]*+(?:%b(?!%b)[^%b]*+)*+" % (first, first, second, first)
     return Token(re.escape(opens) + inner + rb"(?:%b%b|\Z)" % (first, second), single)
 
 
 def _nesting(opens: bytes, closes: bytes) -> Token:
-    """The same, with others inside of it."""
+    """Return a token between two marks that may be nested."""
     head, tail = re.escape(opens), re.escape(closes)
     a, b, c, d = (re.escape(bytes((byte,))) for byte in opens + closes)
     plain = rb"[^%b%b]++|%b(?!%b)|%b(?!%b)" % (a, c, c, d, a, b)
@@ -30,7 +30,7 @@ def _nesting(opens: bytes, closes: bytes) -> Token:
 
 
 def _string(mark: bytes, *, lines: bool = False, behind: bytes = b"") -> Token:
-    """A string with escapes. It ends with its line, unless its language lets it go on."""
+    """Return a string token with escapes. It ends with its line unless `lines` is set."""
     single = rb"%b%b[^%b\\\n]*+(?:\\(?:\r\n|.)?[^%b\\\n]*+)*+%b?" % (mark, behind, mark, mark, mark)
     if not lines:
         return Token(single)
@@ -44,7 +44,7 @@ def _tripled(mark: bytes, *, raw: bool = False) -> Token:
 
 
 def _raw(prefix: bytes, hashes: int) -> bytes:
-    """A raw string of Rust. It is found by its quote: a letter would make the search slow."""
+    """Return a raw string of Rust. It is found by its quote, because searching for a letter is slow."""
     fence = b"#" * hashes
     inner = rb'[^"]*+(?:"(?!%b)[^"]*+)*+' % fence if hashes else rb'[^"]*+'
     return rb'"(?<=\b%b%b")%b(?:"%b|\Z)' % (prefix, fence, inner, fence)
@@ -57,7 +57,7 @@ def _heredoc(opens: bytes, word: bytes) -> Token:
 
 
 def _statement(*strings: Token) -> bytes:
-    """A Python string that has its lines for itself."""
+    """Return a pattern for a Python string on lines of its own."""
     return rb"\n\h*+[rRuU]?+(?:" + b"|".join(one.pattern for one in strings) + rb")(?=\h*+[\r\n#;])(?P<statement>)"
 
 
@@ -93,7 +93,7 @@ TOKENS = {
     "description": Token(_tripled(b'"').pattern + rb'|\n\h*+"[^"\n]*+"(?=[ \t\r]*+\n)', b'"""'),
     '"': _string(b'"'),
     "'": _string(b"'"),
-    # An apostrophe in a word is text between tags, or parts digits, and begins no string.
+    # An apostrophe inside a word is text between tags, or separates digits, and does not begin a string.
     "' no word": _string(
         b"'", behind=rb"(?:(?<!\w')|(?<=\breturn')|(?<=\bcase')|(?<=\btypeof')|(?<=\bin')|(?<=\bof'))"
     ),
@@ -112,7 +112,7 @@ TOKENS = {
     "` template": Token(b"`" + TEMPLATE, b"`"),
     "statement": Token(_statement(*_PYTHON), _statement(*_PYTHON[2:])),
     "/re/": Token(
-        # A slash begins a regular expression where a value may stand: behind an operator, a bracket, some words.
+        # A slash begins a regular expression where a value may come: after an operator, a bracket, some words.
         rb"/(?:(?<=[=(,:\[!&|?{;+*%~^\n-]/)|(?<=[=(,:\[!&|?{;+*%~^-] /)|(?<==> /)|(?<=[ \t\n]\h/)|(?<=\breturn /)"
         rb"|(?<=\bcase /)|(?<=\btypeof /)|(?<=\bin /)|(?<=\bof /)|(?<=\bwhen /)|(?<=\bif /)|(?<=\bunless /))"
         rb"(?![*/> \t=])[^\\/\[\n]*+(?:(?:\\[^\n]|\[(?:[^\]\\\n]|\\[^\n]){0,200}+\])[^\\/\[\n]*+)*+/[a-z]*+"

@@ -1,4 +1,4 @@
-"""What every walker finds and returns, and how it measures a text."""
+"""The types that walkers return, and helpers for offsets and indents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from truekeep.verify.languages.patterns import compile_pattern
 
 
 class DefinitionMark:
-    """A definition as a walker finds it. Offsets are those of the walker's text; what is -1 is found out at the end."""
+    """A definition found by a walker. Offsets refer to the walker's text; an offset of -1 is set at the end."""
 
     __slots__ = ("begin", "end", "kind", "scope", "start", "stop")
 
@@ -28,7 +28,7 @@ Finish = Callable[[bytes, bytes, list[DefinitionMark], str], None]
 
 
 class WalkResult(NamedTuple):
-    """What a walker found, the text it walked on, and how to find where each definition begins and ends."""
+    """The definitions a walker found, its text, and a function that sets where each definition begins and ends."""
 
     marks: list[DefinitionMark]
     text: bytes
@@ -36,12 +36,12 @@ class WalkResult(NamedTuple):
 
 
 def join(scope: bytes, name: bytes) -> bytes:
-    """The scope of what stands in a definition. One that is long already does not grow: texts may nest without end."""
+    """Return the scope inside a definition. A long scope does not grow, because nesting is unlimited."""
     return scope + b"." + name if scope and name and len(scope) < 500 else scope or name
 
 
 def trimmed(text: bytes, begin: int, stop: int) -> int:
-    """The end of a body without the blanks behind it."""
+    """Return the end of a body without trailing blanks."""
     stop = min(stop, len(text))
     while stop > begin:
         tail = text[max(begin, stop - 500) : stop]
@@ -62,5 +62,5 @@ def column_of(text: bytes, at: int) -> int:
 
 @cache
 def dedent_to(indent: int) -> re.Pattern[bytes]:
-    """Finds the next line that is indented no more than this."""
+    """Return a pattern for the next line that is indented no more than this."""
     return compile_pattern(rb"\n\h{0,%d}[^ \t\r\n]" % min(indent, 1000))
