@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +17,9 @@ from tests.support.programs import how_to_get, need
 if TYPE_CHECKING:
     from tests.support.visitor import Visitor
 
+
+os.environ["TZ"] = "UTC"  # what people read is in local time; a test of another zone sets it with `set_zone`
+time.tzset()
 
 settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any-machine")  # an example may take as long as a busy machine needs
@@ -75,6 +80,19 @@ def own_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monke
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "test-machine")
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     return home
+
+
+@pytest.fixture
+def set_zone() -> Iterator[Callable[[str], None]]:
+    """Sets the time zone of this process, and of those it starts, until the test ends."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def set_to(name: str) -> None:
+            patch.setenv("TZ", name)
+            time.tzset()
+
+        yield set_to
+    time.tzset()
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,19 @@ def test_the_main_flow(place: Place) -> None:
     assert "undo with: truekeep undo" in cli(place, "blame", "memory/cards/app-staging-sits-behind-a-proxy.md:3")
     assert "undone entry 2" in cli(place, "undo", "2")
     assert cli(place, "card", "list").splitlines() == ["0 cards"]
+
+
+def test_people_read_local_times_and_json_has_utc(place: Place, set_zone: Callable[[str], None]) -> None:
+    place.leave("# doubt\n")
+    place.leave(a_handoff(), "2026-11-14-1000-proxy.md")
+    place.ingest()  # at 2026-11-15 12:00 UTC
+    set_zone("EAST-13")
+    (draft,) = as_json(place, "review", "list")["drafts"]
+    assert draft["received_at"] == "2026-11-15T12:00:00Z"
+    assert "received 2026-11-16 01:00 (" in cli(place, "review", "show", draft["id"])
+    done = run_cli("-w", str(place.workspace), "get", "memory/cards/staging-proxy.md")
+    assert "0 claims" not in done.stderr
+    assert "Z]" not in done.stderr
 
 
 @pytest.mark.needs("bash")

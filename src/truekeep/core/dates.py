@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 
 from truekeep.core.errors import BadInput
 
@@ -28,6 +28,30 @@ def local_minute(stamp: str) -> str:
         return f"{datetime.fromisoformat(stamp).astimezone():%Y-%m-%d %H:%M}"
     except (ValueError, OverflowError):
         return stamp[:16].replace("T", " ")
+
+
+def local_day(stamp: str) -> str:
+    """The local day of a UTC time stamp: 2026-11-18."""
+    return local_minute(stamp)[:10]
+
+
+def local_clock(stamp: str) -> str:
+    """The local time of day of a UTC time stamp: 05:34."""
+    return local_minute(stamp)[11:]
+
+
+def day_bounds(first: date | None, last: date | None) -> tuple[str, str]:
+    """The start of a local day and the end of another, as UTC times that compare with the ledger's time stamps."""
+    return _utc_stamp(first, time.min), _utc_stamp(last, time.max)
+
+
+def _utc_stamp(day: date | None, at: time) -> str:
+    if day is None:
+        return ""
+    try:
+        return f"{datetime.combine(day, at).astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
+    except (ValueError, OverflowError):
+        return day.isoformat()
 
 
 def shown_age(age_days: int | None) -> str:

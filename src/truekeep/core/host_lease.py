@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from truekeep.core import file_io
-from truekeep.core.dates import local_minute
+from truekeep.core.dates import local_day, local_minute
 from truekeep.core.errors import BadSetup, NotCanonical, SplitHost
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, Machine, has_routes
 from truekeep.core.toml import render_text
@@ -343,7 +343,9 @@ def refusal(host_status: HostStatus, machine: Machine, what: str) -> NotCanonica
         )
     name = found.name if found.name != machine.name else f"another machine also called {found.name}"
     own = host_status.find(machine.id)
-    since = f", which took over on {found.taken_at[:10]}" if own and not own.released_at and found.taken_at else ""
+    since = (
+        f", which took over on {local_day(found.taken_at)}" if own and not own.released_at and found.taken_at else ""
+    )
     return NotCanonical(
         f"{here}: the canonical host is {name}{since}",
         hint=f"run it there; here, {instead}; if that machine is lost: `truekeep host take`",
@@ -358,7 +360,7 @@ def lease_history(host_status: HostStatus) -> list[str]:
         + (f", took over {local_minute(item.taken_at)}" if item.taken_at else "")
         + (f" from {item.taken_from}" if item.taken_from else "")
         + (f", released it {local_minute(item.released_at)}" if item.released_at else "")
-        + (f", last wrote on {item.wrote_at[:10]}" if item.wrote_at else ", has not written since")
+        + (f", last wrote on {local_day(item.wrote_at)}" if item.wrote_at else ", has not written since")
         for item in host_status.leases
     ]
     lines += [f".truekeep/{file} {why}" for file, why in host_status.unreadable]

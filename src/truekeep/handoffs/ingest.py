@@ -14,6 +14,7 @@ from datetime import datetime
 from pathlib import Path
 
 from truekeep.core.config import Config
+from truekeep.core.dates import local_day
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.machine import below_home
@@ -337,7 +338,7 @@ class Ingest:
         outcome = "failed" if item.failure else item.outcome
         why = item.failure or (decision.known_as if decision else "")
         if item.known is not None:
-            why = f"known since {item.known.received_at[:10]} ({item.known.outcome})"
+            why = f"known since {local_day(item.known.received_at)} ({item.known.outcome})"
         if not item.failure and cleared is None and not self.dry_run:
             what = f"{item.shown_name} could not be moved to processed/"
             self.report.warnings.append(f"{what} in {self._shown_inboxes[item.file.inbox]}")

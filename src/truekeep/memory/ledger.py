@@ -19,6 +19,7 @@ from urllib.parse import quote
 
 import apsw
 
+from truekeep.core.dates import local_day
 from truekeep.core.formats import LEDGER, newer_state
 from truekeep.core.model import Finding, HandoffOrigin, Splice
 from truekeep.core.sqlite import transaction
@@ -380,9 +381,9 @@ class Ledger:
         ]
 
     def received_by_day(self, since: str) -> list[tuple[str, str, int]]:
-        """How many handoffs each writer sent on each day, from a day on, the oldest day first."""
+        """How many handoffs each writer sent on each local day, from a time on, the oldest day first."""
         rows: Any = self._db.execute(
-            "SELECT substr(received_at, 1, 10), writer, count(*) FROM handoff"  # noqa: S608
+            "SELECT date(received_at, 'localtime'), writer, count(*) FROM handoff"  # noqa: S608
             f" WHERE received_at >= ? AND NOT ({_NOT_SENT}) GROUP BY 1, 2 ORDER BY 1, 2",
             (since,),
         )
@@ -612,7 +613,7 @@ class Ledger:
         return bytes(data)
 
     def sizes(self, path: str) -> list[tuple[str, int]]:
-        """The size of a file after the last change of each day, the oldest first."""
+        """The size of a file after the last change of each local day, the oldest first."""
         rows: Any = self._db.execute(
             "SELECT batch.at, before IS NULL, found, sum(length(inserted) - length(removed)) FROM change"
             " JOIN batch ON batch.id = change.batch JOIN splice ON splice.change = change.id WHERE path = ?"
@@ -624,7 +625,7 @@ class Ledger:
         for at, is_new, found, grown in rows:
             size = 0 if is_new else len(zlib.decompress(found)) if found is not None else size
             size += grown
-            days[str(at)[:10]] = size
+            days[local_day(str(at))] = size
         return sorted(days.items())
 
     def latest_at(self) -> str:

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truekeep.core.dates import local_day
 from truekeep.core.errors import BadInput, InvalidHandoff, LedgerDamaged
 from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.model import FilingOutcome, IngestReport, as_stamp
@@ -288,7 +289,7 @@ class Handoffs:
         gap = now.astimezone(UTC) - datetime.fromisoformat(latest)
         if gap > _MAX_CLOCK_GAP or gap < -_MAX_CLOCK_BACKSTEP:
             raise BadInput(
-                f"the clock says {now:%Y-%m-%d}, but the last entry is of {latest[:10]}",
+                f"the clock says {now:%Y-%m-%d}, but the last entry is of {local_day(latest)}",
                 hint="check the clock; --force prunes all the same",
             )
 

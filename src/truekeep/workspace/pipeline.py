@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from truekeep.core.dates import local_day
 from truekeep.core.errors import BadSetup
 from truekeep.core.git import repository_name
 from truekeep.core.host_lease import refusal
@@ -264,8 +265,8 @@ def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
     if (seen.drafts >= MAX_DRAFTS and is_old) or (seen.drafts and came >= MAX_DRAFTS and held > 0.5 * came):
         yield Alarm(
             "growing",
-            f"{seen.drafts} drafts wait for review, the oldest since {seen.oldest_draft[:10]}: the inbox grows without "
-            "bound, the rules are too strict for what is written",
+            f"{seen.drafts} drafts wait for review, the oldest since {local_day(seen.oldest_draft)}: the inbox grows "
+            "without bound, the rules are too strict for what is written",
             "`truekeep review list` shows the reasons; policies are in config.toml",
         )
     if not filed and not _is_since(seen.began_at, now, DAYS_IN_WEEK):
@@ -273,7 +274,7 @@ def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
     yield from _mute(seen, now)
     for route in seen.routes:
         if route.failures and not _is_since(route.last_ok_at, now, STALE_DAYS):
-            since = f"since {route.last_ok_at[:10]}" if route.last_ok_at else "ever"
+            since = f"since {local_day(route.last_ok_at)}" if route.last_ok_at else "ever"
             yield Alarm(
                 "unreached",
                 f"{route.name} was not reached {since}: {route.problem}",
@@ -311,7 +312,7 @@ def _mute(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
         if name not in alive and _is_since(at, now, KNOWN_DAYS):
             yield Alarm(
                 "silent",
-                f"nothing came from {name} since {at[:10]}, while others went on",
+                f"nothing came from {name} since {local_day(at)}, while others went on",
                 f"on {name}: `truekeep sync run` and `truekeep schedule status`; is it still in use?",
             )
 

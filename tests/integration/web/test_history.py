@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from urllib.parse import urlencode
@@ -52,6 +53,20 @@ def link(page: str, rel: str) -> str:
 
 def test_nothing_was_written_yet(visitor: Visitor) -> None:
     assert "Nothing has been written yet" in visitor.read("/history")
+
+
+def test_days_and_times_are_local(place: Place, set_zone: Callable[[str], None]) -> None:
+    file_card(place)  # at 12:00 UTC
+    for zone, day, clock in (("WEST13", "2026-11-14", "23:00"), ("EAST-13", "2026-11-16", "01:00")):
+        set_zone(zone)
+        visitor = Visitor(place)
+        page = visitor.see("/history", since=day, until=day)
+        assert f'<h2 class="day"><time datetime="{day}">' in page
+        assert f'<time datetime="2026-11-15T12:00:00Z">{clock}</time>' in page
+        assert f"{day} {clock}" in visitor.read(f"/history/{ids_on(page)[0]}")
+        assert not ids_on(visitor.see("/history", since="2026-11-15", until="2026-11-15"))
+        assert f"{day} {clock}" in visitor.read(f"/memory/file/{CARD}")
+        visitor.close()
 
 
 def test_an_entry_says_when_who_and_what(place: Place, visitor: Visitor) -> None:

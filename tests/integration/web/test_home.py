@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -116,6 +117,25 @@ def test_plots_have_words_and_numbers(place: Place, visitor: Visitor) -> None:
     assert "the limit is 25.6 kB" in told
     assert "style=" not in page
     assert page.count("<summary>Numbers") == PLOTS - 1
+
+
+def test_days_are_local(place: Place, set_zone: Callable[[str], None]) -> None:
+    """In the evening, west of Greenwich, it is already tomorrow in UTC."""
+    set_zone("America/Los_Angeles")
+    evening = datetime.now().astimezone().replace(hour=21, minute=30) - timedelta(days=1)
+    place.leave(a_handoff())
+    place.ingest(now=evening)
+    visitor = Visitor(place)
+    page = visitor.see("/")
+    visitor.close()
+    points = re.findall(r"<title>([^<]+)</title>", page)
+    assert f"{evening:%Y-%m-%d}: 1 claude" in points
+    sizes = [point for point in points if point.endswith(" kB")]
+    today = datetime.now().astimezone()
+    assert [point.split(": size ")[0] for point in sizes] == [f"{day:%Y-%m-%d}" for day in (evening, today)]
+    assert not [point for point in points if "kB kB" in point]
+    assert re.search(rf"{evening:%Y-%m-%d} 21:30", page)  # the last handoff
+    assert "UTC" not in shown(page)
 
 
 def test_the_day_is_noted_where_it_may_be(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,17 @@ def test_counts(lived: Ledger) -> None:
     assert {writer for _, writer, _ in by_day} == {"claude", "codex"}
     assert not lived.received_by_day("2027")
     assert not lived.count_by_verb("2027")
+
+
+def test_days_are_local(place: Place, set_zone: Callable[[str], None]) -> None:
+    place.leave(a_handoff())
+    place.ingest(now=datetime(2026, 11, 4, 5, 30, tzinfo=UTC))
+    for zone, day in (("America/Los_Angeles", "2026-11-03"), ("Asia/Tokyo", "2026-11-04")):
+        set_zone(zone)
+        with place.open() as workspace:
+            ledger = workspace.context.transaction.ledger
+            assert ledger.received_by_day("2026-11-01") == [(day, "claude", 1)]
+            assert [noted for noted, _ in ledger.sizes("MEMORY.md")] == [day]
 
 
 def test_sizes_of_a_file(place: Place) -> None:

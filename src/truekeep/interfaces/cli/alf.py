@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from truekeep.core.dates import local_minute
 from truekeep.core.errors import BadInput
 from truekeep.integrations.alf.apply_delta import apply_deltas
 from truekeep.integrations.alf.delta import export_delta
@@ -443,7 +444,7 @@ def _description_lines(description: JsonObject) -> Iterator[str]:
     agent, files = description["agent"], description["files"]
     about = ", ".join(str(agent[key]) for key in ("source_runtime", "id") if agent.get(key))
     name = f"{agent['name']} ({about})" if agent.get("name") else f"agent {agent.get('id') or '?'}"
-    yield f"{style(description['kind'], bold=True)} of {name}, state of {description['created_at']}"
+    yield f"{style(description['kind'], bold=True)} of {name}, state of {local_minute(description['created_at'])}"
     yield f"  {_size(description['size'])}; layers: {', '.join(description['layers']) or 'none'}"
     tiers = ", ".join(f"{count:,} {tier}" for tier, count in files["tiers"].items())
     yield f"  {_count(files['count'], 'file')} of {_size(files['bytes'])}" + (f" ({tiers})" if tiers else "")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, date, datetime, time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import local_minute, many, parse_since
+from truekeep.core.dates import day_bounds, local_minute, many, parse_since
 from truekeep.core.errors import BadInput, EditedSince, NotFound, TruekeepError
 from truekeep.interfaces.cli.app import show_error
 from truekeep.interfaces.cli.complete_values import complete_memory_files
@@ -104,13 +103,8 @@ def history(
     """
     opened = open_workspace(ctx, workspace)
     first, last = parse_since(since, opened.today()), parse_since(until, opened.today())
-    sought = LedgerQuery(
-        who=who,
-        machine=machine,
-        verb=verb,
-        since=_utc_stamp(first, time.min) if first else "",
-        until=_utc_stamp(last, time.max) if last else "",
-    )
+    start, end = day_bounds(first, last)
+    sought = LedgerQuery(who=who, machine=machine, verb=verb, since=start, until=end)
     entries = list(opened.history.entries(file, limit=None if everything else limit, sought=sought))
     if as_json:
         print_json("history", {"entries": [_entry_json(entry, record) for entry, record in entries]})
@@ -129,11 +123,6 @@ def history(
     else:
         is_asked = any(sought)
         echo("no entries for this file" if file else f"nothing {'like that ' if is_asked else ''}has been written yet")
-
-
-def _utc_stamp(day: date, at: time) -> str:
-    """A local day and time as the ledger stamps it."""
-    return f"{datetime.combine(day, at).astimezone(UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 @click.command()

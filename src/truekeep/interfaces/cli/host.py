@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import local_minute
+from truekeep.core.dates import local_day, local_minute
 from truekeep.core.errors import BadInput
 from truekeep.core.host_lease import lease_history, refusal
 from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
@@ -151,16 +151,16 @@ def _shown_canonical(host_status: HostStatus) -> str:
 def _row(item: HostLease) -> list[str]:
     times = [local_minute(stamp) or "-" for stamp in (item.taken_at, item.released_at)]
     taken_at, released_at = times
-    wrote = item.wrote_at[:10] or "-"
+    wrote = local_day(item.wrote_at) or "-"
     return [item.name, item.id[:8], str(item.generation), taken_at, item.taken_from or "-", released_at, wrote]
 
 
 def _shown_overlap(overlap: Overlap) -> str:
     former, later = overlap.former, overlap.later
-    day = former.wrote_at[:10]
-    when = f"last on {day}" if overlap.is_sure else f"perhaps: it wrote on {day}, the same day"
+    day = local_day(former.wrote_at)
+    when = f"last on {day}" if overlap.is_sure else f"perhaps: it wrote on {day}, within a day of that"
     names = former.name, later.name
-    return f"{names[0]} wrote after {names[1]} took over on {later.taken_at[:10]} ({when})"
+    return f"{names[0]} wrote after {names[1]} took over on {local_day(later.taken_at)} ({when})"
 
 
 def _note(message: str, lines: list[str], hint: str) -> None:

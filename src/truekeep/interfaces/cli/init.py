@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from truekeep.core.dates import many
+from truekeep.core.dates import local_day, many
 from truekeep.core.default_workspace import find_damaged, find_openclaw, is_workspace, read_remembered
 from truekeep.core.errors import BadInput, BadSetup, as_argument
 from truekeep.core.harness_paths import find_homes
@@ -86,7 +86,7 @@ def init(
     if made.is_adopted and not made.is_repeated:
         found = ", ".join(many(count, kind.removesuffix("s")) for kind, count in _count(made.path).items())
         echo(f"already there and not changed: {found}")
-    echo(f"canonical host: {made.host.name} (since {made.host.since[:10]})")
+    echo(f"canonical host: {made.host.name} (since {local_day(made.host.since)})")
     for line in told:
         echo(line)
     for name in made.created:

@@ -6,12 +6,12 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import many
+from truekeep.core.dates import local_minute, many
 from truekeep.core.errors import BadInput, NotFound, TruekeepError
 from truekeep.interfaces.cli.app import show_error
 from truekeep.interfaces.cli.complete_values import complete_drafts
@@ -54,13 +54,13 @@ def review() -> None:
 
 
 def _today() -> date:
-    return datetime.now(UTC).date()  # drafts are stamped in UTC
+    return datetime.now().astimezone().date()
 
 
 def _age_of(draft: Draft) -> int | None:
     try:
-        return age_in_days(datetime.fromisoformat(draft.received_at).date(), _today())
-    except ValueError:
+        return age_in_days(datetime.fromisoformat(draft.received_at).astimezone().date(), _today())
+    except (ValueError, OverflowError):
         return None
 
 
@@ -88,7 +88,7 @@ def _draft_json(draft: Draft, outdated: Sequence[str] | None = None) -> dict[str
 def _origin(draft: Draft) -> str:
     """Where a draft came from, as far as it says."""
     age = _age_of(draft)
-    day = f" {draft.received_at} ({shown_age(age)} ago)" if age is not None else " on an unknown day"
+    day = f" {local_minute(draft.received_at)} ({shown_age(age)} ago)" if age is not None else " on an unknown day"
     if draft.is_proposal:
         code = f" against {draft.repository}" if draft.repository else ""
         return f"truekeep verify, which checked {draft.card}{code}, proposed{day}"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import parse_since, shown_age
+from truekeep.core.dates import local_minute, many, parse_since, shown_age
 from truekeep.core.errors import as_argument
 from truekeep.interfaces.cli.complete_values import complete_memory_files
 from truekeep.interfaces.cli.output import (
@@ -296,8 +296,8 @@ def get(
     tail = f"{excerpt.path} · {excerpt.store} · {shown_age(excerpt.age_days)}"
     if excerpt.next:
         tail += f" · lines {excerpt.first} to {excerpt.last} of {excerpt.total}, go on with --from {excerpt.next}"
-    if excerpt.checked_at:
-        tail += f" · {len(excerpt.verdicts)} claims checked {excerpt.checked_at}"
+    if excerpt.checked_at and excerpt.verdicts:
+        tail += f" · {many(len(excerpt.verdicts), 'claim')} checked {local_minute(excerpt.checked_at)}"
     elif excerpt.unchecked:
         tail += f" · claims {excerpt.unchecked}"
     echo(style(f"[{tail}]", dim=True), err=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.core.dates import local_minute
 from truekeep.core.errors import BadInput, BadSetup, NotFound
 from truekeep.handoffs.sync.contact_history import forget_route, read_history
 from truekeep.handoffs.sync.receipts import parse_key, read_signer
@@ -249,5 +250,5 @@ def _row(route: Route, history: RouteHistory, *, is_host: bool) -> list[str]:
         times = "once" if history.failures == 1 else f"{history.failures} times"
         how = f"failed {times}: {last.problem}"
     there = route.text("host") or route.text("remote")
-    reached = history.last_ok_at.replace("T", " ").removesuffix(":00Z").removesuffix("Z") or "never"
+    reached = local_minute(history.last_ok_at) or "never"
     return [route.name, route.via, there, reached, how]

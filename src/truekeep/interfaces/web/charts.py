@@ -103,7 +103,7 @@ def lines(
         parts.append(f'<polyline class="line {escape(one.tint)} dash-{number % 4}" points="{path}"/>')
         parts += [
             f'<circle class="ink {escape(one.tint)}" cx="{x:.1f}" cy="{y:.1f}" r="{3 if len(points) < 20 else 2}">'
-            f"<title>{_safe(f'{labels[at]}: {_shown(one.values[at])}{unit} {one.name}'.strip())}</title></circle>"
+            f"<title>{_safe(f'{labels[at]}: {one.name} {_shown(one.values[at])}{unit}')}</title></circle>"
             for at, (x, y) in enumerate(points)
         ]
     parts += _labels(labels, places, is_centred=False)

@@ -27,6 +27,7 @@ from starlette.routing import Route
 
 from truekeep import __version__
 from truekeep.core.bugs import note_bug
+from truekeep.core.dates import local_clock, local_day, local_minute
 from truekeep.core.errors import (
     BadInput,
     Busy,
@@ -96,6 +97,9 @@ class Site:
         self._templates.filters |= {
             "shown": lambda text: printable(str(text)),
             "lines": lambda text: printable(str(text), newlines=True),
+            "local_minute": lambda stamp: printable(local_minute(stamp)),
+            "local_day": lambda stamp: printable(local_day(stamp)),
+            "local_clock": lambda stamp: printable(local_clock(stamp)),
             "in_path": lambda text: quote(str(text), safe="/"),
             "in_query": lambda given: urlencode(given),
         }

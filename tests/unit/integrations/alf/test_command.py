@@ -457,7 +457,7 @@ def test_credentials_are_listed(shell: Shell) -> None:
 def test_show(shell: Shell, archive: str) -> None:
     code, out, _ = shell("alf", "show", archive)
     assert code == 0
-    assert out.startswith(f"archive of Ada (openclaw, {AGENT}), state of 2026-02-10T09:30:")
+    assert out.startswith(f"archive of Ada (openclaw, {AGENT}), state of 2026-02-10 09:30")
     assert "layers: attachments, identity, memory, principals" in out
     assert "(1 included, 18 raw, 1 referenced)" in out
     told = shell.json("alf", "show", archive, "--records")

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from truekeep.core.dates import day_bounds, local_day
 from truekeep.core.errors import BadInput, EditedSince, NotFound, TruekeepError
 from truekeep.core.model import REVIEW
 from truekeep.interfaces.web.diff_view import Cell, DiffText, Sides, compare
@@ -77,13 +78,16 @@ def routes(site: Site) -> list[BaseRoute]:
 def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
     """The list of entries, newest first."""
     given = request.query_params
+    first, last = _day(given.get("since", "")), _day(given.get("until", ""))
     sought = LedgerQuery(
         **{name: given.get(name, "").strip()[:300] for name in ("who", "machine", "path", "verb")},
-        since=_day(given.get("since", "")),
-        until=_day(given.get("until", "")),
+        since=first.isoformat() if first else "",
+        until=last.isoformat() if last else "",
     )
+    start, end = day_bounds(first, last)
+    in_utc = sought._replace(since=start, until=end)
     before, after = number_of(request, "before", 0), number_of(request, "after", 0)
-    found = workspace.history.find(sought, most=ENTRIES_PER_PAGE + 1, before=0 if after else before, after=after)
+    found = workspace.history.find(in_utc, most=ENTRIES_PER_PAGE + 1, before=0 if after else before, after=after)
     is_more = len(found) > ENTRIES_PER_PAGE
     found = found[-ENTRIES_PER_PAGE:] if after else found[:ENTRIES_PER_PAGE]
     has_newer = is_more if after else bool(before)
@@ -107,10 +111,11 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
 def _by_day(found: Sequence[tuple[LedgerEntry, HandoffRow | None]]) -> Iterator[tuple[str, list[ShownEntry]]]:
     day, shown = "", list[ShownEntry]()
     for entry, record in found:
-        if entry.at[:10] != day and shown:
+        entry_day = local_day(entry.at)
+        if entry_day != day and shown:
             yield day, shown
             shown = []
-        day = entry.at[:10]
+        day = entry_day
         shown.append(as_shown(entry, record, most=3))
     if shown:
         yield day, shown
@@ -131,12 +136,12 @@ def page_of(path: str) -> str:
     return "" if path.startswith(".truekeep/") else "/memory/file/" + quote(path)
 
 
-def _day(text: str) -> str:
-    """A valid day, or an empty text."""
+def _day(text: str) -> date | None:
+    """The day that a text names; None if it names none."""
     try:
-        return date.fromisoformat(text).isoformat() if len(text) == 10 else ""
+        return date.fromisoformat(text) if len(text) == 10 else None
     except ValueError:
-        return ""
+        return None
 
 
 # --- One entry -------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from truekeep.core.dates import day_bounds
 from truekeep.core.errors import TruekeepError
 from truekeep.core.model import as_stamp
 from truekeep.handoffs.draft import Draft
@@ -126,7 +127,7 @@ def take_picture(workspace: Workspace, *, is_noted: bool = False) -> Picture:
         health = health._replace(unseen=(*health.unseen, f"cards to look at: {error}"))
     if is_noted:
         workspace.health.note_day(health)
-    since = (now - timedelta(days=7 * HANDOFF_WEEKS - 1)).date().isoformat()
+    since, _ = day_bounds(now.date() - timedelta(days=7 * HANDOFF_WEEKS - 1), None)
     return Picture(
         health=health,
         pipeline=health.pipeline,
@@ -142,7 +143,7 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     look = glance.get()
     picture, now = look.seen, workspace.now()
     drafts = workspace.review.drafts()
-    since = as_stamp(now - timedelta(days=1))
+    yesterday = now - timedelta(days=1)
     health = picture.health
     answers = [_answer(reading) for reading in health.readings]
     return site.render(
@@ -166,8 +167,8 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         undecided=[item for item in picture.stale if item.is_checked],
         most=MAX_EXAMPLES,
         page_of=page_of,
-        done=_done(workspace, since),
-        since=since[:10],
+        done=_done(workspace, as_stamp(yesterday)),
+        since=yesterday.date().isoformat(),
         plots=_plots(picture, workspace.config.limits.index_bytes, now.date()),
     )
 
@@ -266,7 +267,7 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
         charts.lines(
             "Size of MEMORY.md",
             [day.day for day in sized],
-            [charts.Series("kB", [round((day.index_bytes or 0) / 1000, 1) for day in sized], "one")],
+            [charts.Series("size", [round((day.index_bytes or 0) / 1000, 1) for day in sized], "one")],
             limit=budget / 1000,
             unit=" kB",
             empty="Its size is noted each day from now on.",
