@@ -519,14 +519,14 @@ def _scan_files(
             if is_left_out:
                 sparse.append((at, path, language_for(path), oid))
             continue
-        seen = known.get(path)
+        old_at = known.get(path)
         mtime, size, inode, ctime = info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns
-        if seen is not None and old is not None:
-            first = seen * 4
+        if old_at is not None and old is not None:
+            first = old_at * 4
             if old.stats[first : first + 4] == array("q", (mtime, size, inode, ctime)):
-                ids.append(old.ids[seen])
+                ids.append(old.ids[old_at])
                 stats.extend((mtime, size, inode, ctime))
-                oids += old.oids[seen * 20 : seen * 20 + 20]
+                oids += old.oids[old_at * 20 : old_at * 20 + 20]
                 if size > MAX_SOURCE_BYTES:
                     large.append(path)
                 continue
@@ -798,7 +798,7 @@ def read_old_tree(
     wanted = [
         (path, oid, language_for(path))
         for path, oid in entries
-        if ((seen := search.in_blob(oid)) is None or not asked.isdisjoint(seen))
+        if ((contained := search.in_blob(oid)) is None or not asked.isdisjoint(contained))
         and kind_of(path) in (FileKind.CODE, FileKind.TEST)
     ]
     known = store.blob_ids([(oid, language) for _, oid, language in wanted])

@@ -152,9 +152,9 @@ class Past:
         """Return the definitions that an earlier run found for a name at a commit; at any commit if it is empty."""
         return self.store.answer(f"was {self.key} {commit} {name}")
 
-    def remember_old_definitions(self, name: str, commit: str, seen: str) -> None:
-        if seen or not self._is_partial:
-            self.store.remember(f"was {self.key} {commit} {name}", seen)
+    def remember_old_definitions(self, name: str, commit: str, found: str) -> None:
+        if found or not self._is_partial:
+            self.store.remember(f"was {self.key} {commit} {name}", found)
 
     # Files.
 
@@ -574,9 +574,9 @@ def _rename_target(path: str, renames: Mapping[str, str]) -> str | None:
     inside = {old[len(path) :]: new for old, new in renames.items() if old.startswith(f"{path}/")}
     if not inside:
         return None
-    heirs = Counter(new[: -len(tail)] for tail, new in inside.items() if new.endswith(tail))
-    heir, count = heirs.most_common(1)[0] if heirs else ("", 0)
-    return heir if count * 5 >= sum(map(bool, inside.values())) * 3 else ""
+    successors = Counter(new[: -len(tail)] for tail, new in inside.items() if new.endswith(tail))
+    successor, count = successors.most_common(1)[0] if successors else ("", 0)
+    return successor if count * 5 >= sum(map(bool, inside.values())) * 3 else ""
 
 
 def _decode_path(raw: bytes) -> str:

@@ -116,7 +116,7 @@ class AssignmentOutcome(NamedTuple):
 
     path: str
     entry: int | None  # of the ledger; None if nothing was written
-    told: str
+    message: str
 
 
 class _LocalRepository(NamedTuple):
@@ -192,9 +192,9 @@ class Matching:
         if not questions:
             return {}
         options = Options(system=False, deleting=False)
-        told = judge(World(root, self._store, workspace=self._root, options=options), questions)
+        verdicts = judge(World(root, self._store, workspace=self._root, options=options), questions)
         found: dict[int, list[Verdict | None]] = defaultdict(list)
-        for at, verdict in zip(owners, told, strict=True):
+        for at, verdict in zip(owners, verdicts, strict=True):
             found[at].append(verdict)
         return found
 
@@ -202,13 +202,13 @@ class Matching:
         self, asked: _CardClaims, places: Sequence[_LocalRepository], answers: Sequence[Sequence[Verdict | None]]
     ) -> Match:
         named, others = _named_repositories(asked.memory.text, places)
-        knowing = [sum(bool(told) and _knows(told[at]) for told in answers) for at in range(len(asked.claims))]
+        knowing = [sum(bool(answer) and _knows(answer[at]) for answer in answers) for at in range(len(asked.claims))]
         candidates = []
-        for place, told in zip(places, answers, strict=True):
+        for place, verdicts in zip(places, answers, strict=True):
             proofs = []
             unknown = 0
-            for at, claim in enumerate(asked.claims if told else ()):
-                verdict, is_sure = told[at], claim.kind not in ("env", "flag")
+            for at, claim in enumerate(asked.claims if verdicts else ()):
+                verdict, is_sure = verdicts[at], claim.kind not in ("env", "flag")
                 if verdict is not None and _knows(verdict):
                     proofs += [Proof(claim, verdict, is_sure)] if knowing[at] == 1 and _proves(verdict) else []
                 elif is_sure and not claim.is_weak:
@@ -390,10 +390,10 @@ def _identity(item: Checkout) -> str:
     if not item.is_linked:
         return os.path.realpath(os.path.join(item.root, ".git"))
     try:
-        told = os.fsdecode(Git(item.root).run("rev-parse", "--git-common-dir")).strip()
+        common_dir = os.fsdecode(Git(item.root).run("rev-parse", "--git-common-dir")).strip()
     except GitFailed:
         return item.root
-    return os.path.realpath(os.path.join(item.root, told))
+    return os.path.realpath(os.path.join(item.root, common_dir))
 
 
 def _name(item: Checkout, identity: str, checkouts: Sequence[Checkout]) -> str:

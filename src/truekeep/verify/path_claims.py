@@ -44,9 +44,9 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return _moved(question, place)
     if place is not None and place.trail is not None:
         commit = place.trail.commit
-        if not is_folder and (heir := _find_contents_successor(world, name.strip("/"))):
-            why = f"its contents went to {heir} in {commit.id[:10]} on {commit.day}"
-            return moved(question, "contents-moved", why, heir, commit=commit.id, day=commit.day, rank=GIT)
+        if not is_folder and (successor := _find_contents_successor(world, name.strip("/"))):
+            why = f"its contents went to {successor} in {commit.id[:10]} on {commit.day}"
+            return moved(question, "contents-moved", why, successor, commit=commit.id, day=commit.day, rank=GIT)
         what = f"deleted in {commit.id[:10]} on {commit.day}"
         if world.now.state.is_lazy:
             what = (
@@ -126,8 +126,8 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
     trail = world.past.follow(bare, question.written_at, now.position)
     if trail is not None:
         return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail)
-    if (heir := _moved_folder(world, bare, question)) is not None:
-        return heir
+    if (successor := _moved_folder(world, bare, question)) is not None:
+        return successor
     if (folded := now.by_lower.get(bare.lower())) is not None:
         return PathPlace(folded, is_moved=True)
     short = _by_ending(world, bare)
@@ -165,8 +165,8 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
     own = world.past.follow(name, question.written_at, world.now.position)
     if own is not None:
         return PathPlace(own.path, is_moved=bool(own.path), trail=own)
-    if (heir := _moved_folder(world, name, question)) is not None:
-        return heir
+    if (successor := _moved_folder(world, name, question)) is not None:
+        return successor
     if name in WELL_KNOWN:
         return None  # too common: a deleted one in some folder need not be the one that is meant
     trails = [
@@ -189,7 +189,7 @@ def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | 
     files = world.past.files_removed_from(folder, question.written_at)
     if not files:
         return None
-    heirs: dict[str, int] = {}
+    successors: dict[str, int] = {}
     alive = 0
     last: Trail | None = None
     for path in files:
@@ -201,12 +201,12 @@ def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | 
             alive += 1
             tail = path[len(folder) :]
             if trail.path.endswith(tail):
-                heir = trail.path[: -len(tail)]
-                heirs[heir] = heirs.get(heir, 0) + 1
+                successor = trail.path[: -len(tail)]
+                successors[successor] = successors.get(successor, 0) + 1
     if last is None:
         return None
-    best = max(heirs, key=lambda heir: heirs[heir], default="")
-    if best and heirs[best] * 5 >= alive * 3 and world.now.has_folder(best):
+    best = max(successors, key=lambda successor: successors[successor], default="")
+    if best and successors[best] * 5 >= alive * 3 and world.now.has_folder(best):
         return PathPlace(best, is_moved=True, trail=last._replace(path=best))
     return PathPlace("", trail=last._replace(path="", last=best or folder))
 
@@ -217,11 +217,11 @@ def _in_head(world: World, question: Question, path: str) -> Verdict | None:
     oid = world.past.oids([f"{head}:{path}"]).get(f"{head}:{path}") if head and path else None
     if oid is None:
         return None
-    heirs = [other for other in world.now.path_of_blob.get(oid, ()) if other != path]
-    if len(heirs) == 1:
-        return moved(question, "renamed-here", f"moved to {heirs[0]} in the work tree", heirs[0], dirty=True)
+    successors = [other for other in world.now.path_of_blob.get(oid, ()) if other != path]
+    if len(successors) == 1:
+        return moved(question, "renamed-here", f"moved to {successors[0]} in the work tree", successors[0], dirty=True)
     why = "deleted in the work tree, not committed"
-    return gone(question, "deleted-here", why, rank=CODE, dirty=True, candidates=tuple(heirs[:5]))
+    return gone(question, "deleted-here", why, rank=CODE, dirty=True, candidates=tuple(successors[:5]))
 
 
 def _find_contents_successor(world: World, path: str) -> str:
@@ -237,8 +237,8 @@ def _find_contents_successor(world: World, path: str) -> str:
     if not names or not added or len(added) > 50:
         return ""
     defined = {other: {item.name for item in items} for other, items in world.now.outlines(added).items()}
-    heirs = [other for other in added if len(names & defined[other]) * 5 >= len(names) * 3]
-    return heirs[0] if len(heirs) == 1 and len(names & defined[heirs[0]]) > 1 else ""
+    successors = [other for other in added if len(names & defined[other]) * 5 >= len(names) * 3]
+    return successors[0] if len(successors) == 1 and len(names & defined[successors[0]]) > 1 else ""
 
 
 def _was_folder(world: World, name: str) -> bool:
@@ -325,8 +325,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
     if claim.is_weak:
         return None
-    if through := now.behind(bare):
-        return unread(question, through)
+    if link := now.behind(bare):
+        return unread(question, link)
     near = tuple(now.by_name.get(parts[-1], ())[:5])
     if not now.state.head and now.state.is_whole:
         return unverifiable(question, "no-commits", "nothing was committed here yet")
@@ -375,9 +375,9 @@ def judge_by_tree(world: World, question: Question, path: str) -> Verdict:
     return gone(question, "not-there", why, candidates=near, rank=CODE)
 
 
-def unread(question: Question, through: str) -> Verdict:
+def unread(question: Question, link: str) -> Verdict:
     """Return the verdict on a path below a submodule or a link, which are not read."""
-    return unverifiable(question, "unread", f"behind {through}, a submodule or a link, which was not looked into")
+    return unverifiable(question, "unread", f"behind {link}, a submodule or a link, which was not looked into")
 
 
 def _mixed_alphabet_note(name: str) -> str:

@@ -24,7 +24,7 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
     """Check ports against unit files, what listens now, configuration, and code."""
     if not questions:
         return {}
-    seen = query_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
+    answers = query_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
     words = world.now.find("words", {item.claim.name for item in questions})
     verdicts = {}
     for question in questions:
@@ -48,7 +48,7 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
                 else changed(question, "unit-says", why, unit)
             )
             continue
-        here = seen.get(port)
+        here = answers.get(port)
         if said:
             verdicts[id(question)] = confirmed(question, "unit-says", f"{unit} says so")
         elif here is not None and here.state == "there":
@@ -101,12 +101,12 @@ def _find_port_in_code(world: World, question: Question, files: Iterable[str]) -
 def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
     if not questions:
         return {}
-    seen = query_units({item.claim.name for item in questions}) if world.options.system else {}
+    answers = query_units({item.claim.name for item in questions}) if world.options.system else {}
     verdicts: dict[int, Verdict | None] = {}
     for question in questions:
         claim = question.claim
         files = world.now.by_name.get(claim.name, [])
-        here = seen.get(claim.name)
+        here = answers.get(claim.name)
         if here is not None and here.state == "there":
             verdicts[id(question)] = confirmed(question, "unit", here.what)
         elif files:
@@ -124,7 +124,7 @@ def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdic
 def check_containers(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
     if not questions:
         return {}
-    seen = query_containers({item.claim.name for item in questions}) if world.options.system else {}
+    answers = query_containers({item.claim.name for item in questions}) if world.options.system else {}
     verdicts = {}
     for question in questions:
         name = question.claim.name
@@ -134,7 +134,7 @@ def check_containers(world: World, questions: Sequence[Question]) -> dict[int, V
             for service, line in manifest.services
             if service == name
         ]
-        here = seen.get(name)
+        here = answers.get(name)
         if here is not None and here.state == "there":
             verdicts[id(question)] = confirmed(question, "container", here.what)
         elif composed:
@@ -184,7 +184,7 @@ def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict
         return {id(item): unverifiable(item, "offline", "links are only followed with --online") for item in questions}
     rows = world.store.rows("SELECT url, at, status, what FROM url")
     cache = {row[0]: (row[1], row[2], row[3]) for row in rows}
-    seen = query_urls(
+    answers = query_urls(
         {item.claim.name for item in questions},
         cached=cache,
         now=time.time(),
@@ -198,7 +198,7 @@ def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict
         )
     verdicts = {}
     for question in questions:
-        here = seen.get(question.claim.name)
+        here = answers.get(question.claim.name)
         if here is None or here.state == "unknown":
             verdicts[id(question)] = unverifiable(question, "no-answer", here.what if here else "not asked")
         elif here.state == "there":

@@ -74,11 +74,11 @@ def plan_repairs(text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
     for edit in _paths_of_moved_symbols(text, verdicts):
         if _is_plain(edit.new, text[edit.start : edit.end]):
             edits.setdefault((edit.start, edit.end), edit)
-    kept: list[TextEdit] = []
+    chosen: list[TextEdit] = []
     for edit in sorted(edits.values()):
-        if not kept or edit.start >= kept[-1].end:
-            kept.append(edit)
-    return kept
+        if not chosen or edit.start >= chosen[-1].end:
+            chosen.append(edit)
+    return chosen
 
 
 _PLAIN = re.compile(r"[\w.–/@+,=~()\[\]:#\\-]{1,300}\Z")
@@ -170,16 +170,16 @@ def without_gone(text: str, verdicts: Sequence[Verdict]) -> str:
         within = range(first + 1, last)
         if any(at in left for at in within) and not any((left.get(at, lines[at]) or "").strip() for at in within):
             left |= dict.fromkeys(range(first, last + 1))
-    kept: list[str] = []
+    remaining: list[str] = []
     has_gap = False
     for at, line in enumerate(lines):
         rest = left.get(at, line)
-        if rest is None or (has_gap and not rest.strip() and kept and not kept[-1].strip()):
+        if rest is None or (has_gap and not rest.strip() and remaining and not remaining[-1].strip()):
             has_gap = True  # keep the blank lines on one side of the removed text only
             continue
-        kept.append(rest)
+        remaining.append(rest)
         has_gap = False
-    return "\n".join(kept)
+    return "\n".join(remaining)
 
 
 def beside_edits(text: str, verdicts: Sequence[Verdict], edits: Sequence[tuple[int, int]]) -> list[Verdict]:
@@ -306,7 +306,7 @@ def _without_sentences(lines: Sequence[str], spans: Sequence[tuple[int, int]]) -
             rest = " ".join(part for start, end in stay if (part := text[max(first, start) : min(last, end)].strip()))
             left[number] = heads[number] + rest if rest else None
     if item and left.get(0, "") is None:  # move the list mark to the first line that is left
-        heir = next((number for number in range(1, len(lines)) if left.get(number, lines[number]) is not None), 0)
-        if heir:
-            left[heir] = item[0] + (left.get(heir) or lines[heir])[len(heads[heir]) :]
+        first_left = next((number for number in range(1, len(lines)) if left.get(number, lines[number]) is not None), 0)
+        if first_left:
+            left[first_left] = item[0] + (left.get(first_left) or lines[first_left])[len(heads[first_left]) :]
     return left

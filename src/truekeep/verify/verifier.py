@@ -297,18 +297,18 @@ class Verifier:
     ) -> None:
         """Store the new fingerprints, and delete those of lines that the memory no longer has."""
         key = world.past.key
-        lost = set(known) - {_fingerprint_key(item) for item in asked}
+        stale = set(known) - {_fingerprint_key(item) for item in asked}
         rows = [
             (memory, key, claim, context, *fresh[at])
             for at in fresh
             for memory, claim, context in (_fingerprint_key(asked[at]),)
             if memory
         ]
-        if rows or lost:
+        if rows or stale:
             with self.store.transaction():
                 self.store.many(
                     "DELETE FROM print WHERE memory = ? AND repository = ? AND claim = ? AND said = ?",
-                    [(memory, key, claim, context) for memory, claim, context in lost],
+                    [(memory, key, claim, context) for memory, claim, context in stale],
                 )
                 self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
 

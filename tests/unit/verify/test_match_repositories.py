@@ -318,7 +318,7 @@ class TestFixing:
             card.write_text(card.read_text() + "By hand.\n")
             (done,) = workspace.repositories.assign(found)
         assert done.entry is None
-        assert "edited meanwhile" in done.told
+        assert "edited meanwhile" in done.message
         assert "repository" not in card.read_text()
 
 

@@ -492,7 +492,7 @@ def _shown_matches(found: Sequence[Match], done: Sequence[AssignmentOutcome], le
                     for candidate in item.candidates
                 ],
                 "entry": written[item.path].entry if item.path in written else None,
-                "done": written[item.path].told if item.path in written else "",
+                "done": written[item.path].message if item.path in written else "",
             }
             for item in found
         ],
@@ -520,7 +520,7 @@ def _show_matches(
             entry = written[item.path].entry
             undo = f" (`truekeep undo {entry}` undoes it)" if entry is not None else ""
             tint = "green" if entry is not None else "yellow"
-            echo("          " + style("done", fg=tint) + f" {written[item.path].told}{undo}")
+            echo("          " + style("done", fg=tint) + f" {written[item.path].message}{undo}")
         elif dry_run and item.is_writable:
             echo(f"          would write repository: {item.repository}")
     for line in left:
