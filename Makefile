@@ -45,7 +45,7 @@ bench: $(VENV)/.ready-dev
 docs: $(VENV)/.ready-dev
 	@$(BIN)/python -m tools.reference docs
 
-shown: docs  # what README.md and docs/ show, run anew: outputs, and the shapes of --json
+shown: docs  # what README.md and docs/ show, run again: outputs, and the shapes of --json
 	@$(BIN)/python -m tools.shown
 
 shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium

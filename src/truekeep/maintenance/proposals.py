@@ -124,7 +124,7 @@ class _ProposalWriter:
         filing = self._judged(idea, draft)
         if filing is not None and filing.outcome in ("review", "refused"):
             why = "; ".join(finding.message for finding in filing.blocking[:_MAX_FINDINGS])
-            return self._unfit(idea._replace(hindrance=f"nobody could approve it: {why}"), old)
+            return self._unfit(idea._replace(hindrance=f"it could not be approved: {why}"), old)
         idea = idea._replace(reasons=(*idea.reasons, *_findings(filing, is_new=idea.found is None)))
         return self._propose(idea, draft_of(idea, self._now), old)
 
@@ -136,9 +136,7 @@ class _ProposalWriter:
             staging.put(draft.path, render_draft(draft), 0)
             for other in replaced:
                 staging.put(other.path, None, 0)
-            note = ", ".join(
-                (draft.id, *(["made anew"] if old is not None else []), *(f"for {x.id}" for x in replaced))
-            )
+            note = ", ".join((draft.id, *(["updated"] if old is not None else []), *(f"for {x.id}" for x in replaced)))
             try:
                 self._transaction.act(
                     staging, LedgerEntry(at=draft.received_at, verb="proposed", actor=self._actor, note=note)

@@ -261,7 +261,7 @@ class History:
             if version.before is None and mine:
                 by = version.splices[0][0] if version.splices else 0
                 raise BadInput(
-                    f"{path} was gone and made anew after entry {entry.id}",
+                    f"{path} was deleted and created again after entry {entry.id}",
                     hint=f"undo {by} first"
                     if by
                     else f"`truekeep blame {as_argument(path)}` shows who wrote which line",

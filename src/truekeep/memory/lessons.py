@@ -352,7 +352,7 @@ def _check(kind: LessonTable, text: str, added: LessonInsertion) -> None:
     if len(after) != len(before) + 1 or cells not in after:
         raise BadInput(
             f"{kind.path}: the row would not be read back where it goes (line {added.line})",
-            hint="close the fence or comment that is open there, or mend the table by hand",
+            hint="close the fence or comment that is open there, or fix the table in an editor",
         )
 
 

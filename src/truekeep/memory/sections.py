@@ -279,7 +279,7 @@ def _headings(text: str, path: str) -> Sequence[Heading]:
     # A lone \r ends a line for one of the parsers only; as a space, it does for none.
     seen = _outline(text.replace("\r\n", "\n").replace("\r", " "))
     if seen is None:
-        raise BadInput(f"{path} is too involved to be edited", hint="mend it by hand")
+        raise BadInput(f"{path} is too involved to be edited", hint="edit it by hand")
     if seen.open_at is not None:
         raise BadInput(f"{path}:{seen.open_at} opens a fence that is never closed", hint="close it by hand")
     return seen.headings

@@ -204,6 +204,7 @@ def _refusal(path: str, error: OSError, *, finish: bool = False) -> Exception:
     why = error.strerror or str(error)
     if error.errno in _NO_ROOM or finish:
         return StorageFailed(
-            f"{path} cannot be written: {why}", hint="make room or mend the disk and run it again; nothing is lost"
+            f"{path} cannot be written: {why}",
+            hint="free some space or fix the disk, then run it again; nothing is lost",
         )
     return WriteRefused(path, why)

@@ -99,13 +99,13 @@ def check_stops(stops: Sequence[Finding], *, passes: Sequence[Finding]) -> None:
 def refusal(stops: Sequence[Finding]) -> InvalidHandoff:
     """The error that lists all findings that stop a write."""
     if any(RULES[finding.code].binding for finding in stops):
-        return InvalidHandoff("this cannot be written as it is", stops, hint="mend the text; nothing was written")
+        return InvalidHandoff("this cannot be written as it is", stops, hint="fix the text; nothing was written")
     if all(finding.code == "two-values" for finding in stops):
-        what, hint = "memory says otherwise", "mend whichever does not hold; --anyway writes it, and both stand there"
+        what, hint = "memory says otherwise", "fix the one that is wrong; --anyway writes it, and memory then has both"
     elif all(finding.code in DURABILITY for finding in stops):
         what, hint = "this does not last, or is kept better elsewhere", "leave out these lines; --anyway writes them"
     else:
-        what, hint = "this was not written", "mend the text; --anyway writes it all the same"
+        what, hint = "this was not written", "fix the text; --anyway writes it as it is"
     return InvalidHandoff(what, stops, hint=hint)
 
 
@@ -240,5 +240,5 @@ def _existing(shelf: StoredMemoryView, name: str) -> Card:
         raise BadInput(f"{CARDS}/{name} {what}", hint="`truekeep card list` shows the cards")
     existing = parse_card(name, text)
     if existing.problem:
-        raise BadInput(f"{CARDS}/{name}, {existing.problem}", hint="mend its frontmatter by hand first")
+        raise BadInput(f"{CARDS}/{name}, {existing.problem}", hint="fix its frontmatter in an editor first")
     return existing

@@ -44,7 +44,7 @@ def parse_card_text(
     try:
         front, body = split_frontmatter(text.lstrip("\n"))
     except InvalidFrontmatter as error:
-        raise BadInput(f"line {error.line} of the text: {error.what}", hint="mend the frontmatter") from error
+        raise BadInput(f"line {error.line} of the text: {error.what}", hint="fix the frontmatter") from error
     front = front or Frontmatter()
     for key, value in (("topic", topic), ("category", category)):
         if value.strip():

@@ -197,7 +197,7 @@ def confirmation(name: str, data: bytes, day: date) -> Splice | None:
         raise BadInput(f"{path} is not UTF-8 text", hint="open it in an editor and save it as UTF-8")
     card = parse_card(name, text)
     if card.problem:
-        raise BadInput(f"{path}, {card.problem}", hint="mend its frontmatter by hand first")
+        raise BadInput(f"{path}, {card.problem}", hint="fix its frontmatter in an editor first")
     if not text.strip():
         raise BadInput(f"{path} is empty: it says nothing that could hold", hint="write it in an editor, or drop it")
     if card.body == text:

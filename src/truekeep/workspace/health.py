@@ -132,7 +132,7 @@ class Health:
 
 
 def _unknown(name: str) -> Reading:
-    return Reading(name, UNKNOWN, "could not be told")
+    return Reading(name, UNKNOWN, "could not be read")
 
 
 class _Attempts:

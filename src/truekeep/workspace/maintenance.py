@@ -283,7 +283,7 @@ class Maintenance:
         record = read_decay_record(os.path.join(self._root, STATE))
         plan = plan_forgetting(survey, record, self._today, tiers)
         if plan is not None and not by_hand and is_taken_back(self._context.transaction):
-            notes.append("what logs said stays in search, because that was undone; `truekeep tidy decay` decides anew")
+            notes.append("what logs said stays in search, because that was undone; `truekeep tidy decay` decides again")
             plan = None
         record = plan.record if plan is not None else record
         moves = plan_moves(survey, record, self._workspace.files.read_stored, self._today, problems) if archive else []

@@ -108,7 +108,7 @@ def cards(cards: Sequence[CardFacts], grown: Sequence[int], today: date) -> Read
 
 def card_count(workspace: Workspace) -> Reading:
     count = workspace.cards.count()
-    return Reading("cards", OK, f"{count}; their days could not be told", figures={"cards": count})
+    return Reading("cards", OK, f"{count}; their dates are unknown", figures={"cards": count})
 
 
 def untouched(cards: Sequence[CardFacts], checks: Mapping[str, LastVerification], today: date, budget: int) -> Reading:
@@ -239,7 +239,7 @@ def frontmatter(problems: Sequence[FileProblem]) -> Reading:
         return Reading("frontmatter", OK, "nothing wrong", "none", figures=figures)
     files = len({problem.path for problem in problems})
     said = f"{count_of(len(problems), 'problem')} in {count_of(files, 'file')}"
-    hint = "mend these lines in an editor; `truekeep status problems` lists all of them"
+    hint = "fix these lines in an editor; `truekeep status problems` lists all of them"
     return Reading("frontmatter", LOOK, said, "none", hint, figures)
 
 

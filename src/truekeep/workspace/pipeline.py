@@ -251,7 +251,7 @@ def _judge_host(host_status: HostStatus, machine: Machine) -> Alarm | None:
     why = refusal(host_status, machine, "file")
     if found is not None:
         return Alarm("not-canonical", f"{why.message}; what is shown here is a copy", f"look on {found.name}")
-    return Alarm("split-host" if host_status.is_split else "no-host", f"nobody files: {why.message}", why.hint)
+    return Alarm("split-host" if host_status.is_split else "no-host", f"no machine files: {why.message}", why.hint)
 
 
 def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:

@@ -234,7 +234,7 @@ def _how_to_begin(chosen: Path) -> str:
     if str(chosen) == read_remembered() and "TRUEKEEP_WORKSPACE" not in os.environ:
         return (
             f"`truekeep init` chose it on this machine: bring it back, choose another with `truekeep init PATH`,"
-            f" or begin anew there with `truekeep init {as_argument(chosen)}`"
+            f" or start over there with `truekeep init {as_argument(chosen)}`"
         )
     command = "truekeep init" if chosen == default_path() else f"truekeep init {as_argument(chosen)}"
     return (

@@ -39,7 +39,7 @@ def test_an_empty_store_is_friendly(visitor: Visitor) -> None:
     said = shown(page)
     for wanted in (
         "There are no cards yet",
-        "No claim was held against code yet",
+        "No claim was checked against code yet",
         "No handoff came in the last 2 weeks",
         "No session was noted yet",
         "Nothing waits for review",

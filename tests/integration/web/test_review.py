@@ -342,7 +342,7 @@ def test_a_target_that_cannot_be_is_told_and_not_approvable(place: Place, visito
     wanted = doubtful(place)
     for target in ("../../etc/passwd", "MEMORY.md", "a" * 400, "x\x00.md", "<script>"):
         page = visitor.see(f"/review/{wanted}?{urlencode({'target': target})}")
-        assert "Must be mended" in shown_text(page)
+        assert "Must be fixed" in shown_text(page)
         assert not any(("do", "approve") in form.buttons for form in Reader(page).forms)
     answer = visitor.send(
         f"/review/{wanted}?target=MEMORY.md", [("csrf", KEYS.form), ("do", "approve"), *saws(visitor, wanted)]
@@ -701,7 +701,7 @@ def test_all_of_one_kind(place: Place, visitor: Visitor) -> None:
     visitor.press(page, "approve")
     assert place.cards() == ["worker-0.md", "worker-1.md"]
     page = visitor.see("/review/-/several?reason=no-target&all=1")
-    assert "must be mended first" in shown_text(page)
+    assert "must be fixed first" in shown_text(page)
     assert all(not form.buttons for form in Reader(page).forms)
 
 

@@ -51,8 +51,8 @@ def one_canonical_host(world: World, desk: Machine) -> None:
     world.chapter(
         "One canonical host",
         """Ada has three machines: a desk, a laptop and a tower; and three repositories: shop, billing and infra. The
-        desk is always on, so it keeps the memory. All repositories are cloned there, so that memory can be held
-        against code.""",
+        desk is always on, so it keeps the memory. All repositories are cloned there, so that memory can be
+        checked against code.""",
     )
     desk.types(f"truekeep init --repo {REPOS}", "workspace: made", "canonical host: desk")
     desk.types("truekeep repos", "git.example/acme/shop", "git.example/acme/billing", "git.example/acme/infra")
@@ -182,8 +182,8 @@ def review(world: World, desk: Machine) -> None:
 def the_code_moves_on(world: World, desk: Machine, laptop: Machine) -> None:
     world.chapter(
         "The code moves on",
-        """On the laptop a file is renamed, and a function goes. The desk pulls, and every claim is held against the
-        code as it is now. Whoever searches is told.""",
+        """On the laptop a file is renamed, and a function goes. The desk pulls, and every claim is checked against
+        the code as it is now. Whoever searches is told.""",
     )
     laptop.at("~/repos/shop").types(
         "git mv app/carts.py app/basket.py && sed -i '/^def merge_carts/,$d' app/basket.py"

@@ -493,7 +493,7 @@ def test_what_nobody_could_approve_is_not_proposed(place: Place) -> None:
     write_card(place, "two", "Other words about something.", topic="Fence")
     (offered,) = upkeep(place).duplicates().offered
     assert offered.state == "unfit"
-    assert "nobody could approve it" in offered.idea.hindrance
+    assert "it could not be approved" in offered.idea.hindrance
     assert place.drafts() == []
 
 

@@ -122,7 +122,7 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
 
     assert job(place).ending == NO_UPDATES
     assert "canonical host" in first_line("status", place)
-    assert first_line("doctor", place).startswith("well    workspace")
+    assert first_line("doctor", place).startswith("ok      workspace")
     assert json.loads(run_cli("status", "--json", "-w", str(place.workspace)).stdout)["failures"] == []
 
 
@@ -163,7 +163,7 @@ def test_a_noted_bug_is_told_first(
     assert page.index("a bug in truekeep reconcile") < page.index("to act on")
     Path(bugs_path()).unlink()
     assert "canonical host" in first_line("status", place)
-    assert first_line("doctor", place).startswith("well    workspace")
+    assert first_line("doctor", place).startswith("ok      workspace")
 
 
 @pytest.mark.slow
@@ -231,7 +231,7 @@ def test_a_bug_in_one_reading_or_check_stops_no_other(
     assert run(["doctor", "-w", str(place.workspace)]) == 1
     said = capsys.readouterr().out
     assert "could not be checked: truekeep crashed (IndexError)" in said
-    assert "well    leftovers" in said
+    assert "ok      leftovers" in said
 
 
 # --- Drafts ---------------------------------------------------------------------------------------------------------

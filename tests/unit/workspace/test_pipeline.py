@@ -185,7 +185,7 @@ def test_whether_anybody_files(place: Place, own_home: Path) -> None:
         workspace.state.write_lease(other._replace(id="1" * 32, name="den"))
     assert codes(see(place)) == {"split-host"}
     done = run_cli("status", "pipeline", "--exit-code", TRUEKEEP_WORKSPACE=str(place.workspace))
-    assert (done.returncode, "split-host: nobody files" in done.stdout) == (1, True), done
+    assert (done.returncode, "split-host: no machine files" in done.stdout) == (1, True), done
     (place.workspace / ".truekeep" / "hosts" / f"{'1' * 32}.toml").write_text("<<<<")
     assert codes(see(place)) == {"split-host"}
     (place.workspace / ".truekeep" / "hosts" / f"{'1' * 32}.toml").unlink()

@@ -280,7 +280,8 @@ def _ask(question: str, *, yes: bool) -> None:
 
 def _show_plan(plan: ConnectPlan, notes: Sequence[str], homes: Homes) -> None:
     where = "the user's own files" if plan.place == "user" else short_path(plan.place)
-    echo(f"{style(', '.join(plan.harnesses) or 'no harness', bold=True)} in {where}")
+    names = ", ".join(plan.harnesses)
+    echo(f"{style(names, bold=True)} in {where}" if names else f"no agent is installed for {where}")
     own = Counter((_folder_of(edit.path, homes), edit.what) for edit in plan.changes if edit.kind == "own")
     for (folder, what), count in own.items():
         _echo_once(f"  write {short_path(folder)}/  {what}, {many(count, 'file')}")

@@ -1,4 +1,4 @@
-"""truekeep doctor: what is broken in the set-up, and mending it."""
+"""truekeep doctor: find and fix problems with the installation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from truekeep.core.default_workspace import find_chosen, find_damaged, read_remembered
 from truekeep.core.machine import has_routes
 from truekeep.core.state_dir import STATE
-from truekeep.integrations.doctor.base import BROKEN, CheckContext
+from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, CheckContext
 from truekeep.integrations.doctor.run import run_checks
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
 from truekeep.interfaces.cli.terminal import echo, style
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from truekeep.integrations.doctor.base import CheckResult
 
 EXIT_BROKEN = 1
-_TINTS = {"mended": "green", "broken": "red"}
+_TINTS = {MENDED: "green", BROKEN: "red"}
+_SHOWN_STATES = {WELL: "ok", MENDED: "fixed", BROKEN: "broken"}  # in text; --json has the states themselves
 
 
 @click.command()
@@ -71,7 +72,8 @@ def _path(ctx: click.Context, workspace: str | None) -> Path | None:
 def _show(check: CheckResult) -> None:
     tint = _TINTS.get(check.state)
     place = f"{check.where}: " if check.where else ""
-    state = style(check.state.ljust(7), fg=tint) if tint else check.state.ljust(7)
+    word = _SHOWN_STATES[check.state].ljust(7)
+    state = style(word, fg=tint) if tint else word
     echo(f"{state} {check.name.ljust(13)}{(place + check.what)}".rstrip())
     for told in (check.done, check.hint):
         if told:

@@ -133,7 +133,7 @@ def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
         return
     if not may_ask or not sys.stdin.isatty():
         raise BadInput(
-            "this is not a terminal, so nobody can confirm; nothing was changed",
+            "this is not a terminal, so it cannot ask; nothing was changed",
             hint="add --yes to take over without asking",
         )
     if prompt(f"Type {here.name} to go on", prompt_suffix=": ", err=True).strip() != here.name:
@@ -143,7 +143,7 @@ def _ask(here: Machine, *, yes: bool, may_ask: bool) -> None:
 def _shown_canonical(host_status: HostStatus) -> str:
     found = host_status.canonical
     if found is None:
-        return style("in doubt", fg="red") if host_status.is_split else style("nobody", fg="yellow")
+        return style("in doubt", fg="red") if host_status.is_split else style("none", fg="yellow")
     since = f", since {local_minute(found.taken_at)}" if found.taken_at else ""
     return f"{found.name} ({found.id[:8]}), generation {found.generation}{since}"
 

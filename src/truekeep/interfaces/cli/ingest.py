@@ -13,7 +13,7 @@ import click
 from truekeep.core.model import RULES
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.output import (
-    coloured,
+    COLOURS,
     json_option,
     open_workspace,
     print_difference,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 EXIT_NOTHING = 10
 EXIT_REVIEW = 11
+_DRY_RUN_WORDS = {"promoted": "would promote", "routed": "would route", "review": "would review"}
 
 
 @click.command()
@@ -86,7 +87,7 @@ def ingest(
         if as_json:
             filed.append(_as_json(item))
         elif not quiet:
-            _show(opened, item)
+            _show(opened, item, dry_run=dry_run)
 
     report = opened.handoffs.ingest(
         repositories=[Path(repo) for repo in repositories] if repositories else None,
@@ -122,7 +123,7 @@ def _watch(
         if as_json:
             echo(json.dumps({"schema": "truekeep.filed/1", **_as_json(item)}))
         elif not quiet:
-            _show(workspace, item)
+            _show(workspace, item, dry_run=False)
         sys.stdout.flush()
 
     if sys.stderr.isatty():
@@ -132,8 +133,9 @@ def _watch(
     )
 
 
-def _show(opened: Workspace, item: FilingOutcome) -> None:
-    word = coloured(item.outcome, width=9)
+def _show(opened: Workspace, item: FilingOutcome, *, dry_run: bool) -> None:
+    word = _DRY_RUN_WORDS.get(item.outcome, item.outcome).ljust(13) if dry_run else item.outcome.ljust(9)
+    word = style(word, fg=COLOURS.get(item.outcome))
     arrow = f" -> {item.target}" if item.target else ""
     why = f"  ({item.why})" if item.why else ""
     echo(f"{word} {item.name or item.inbox}{arrow}{why}")
@@ -149,10 +151,10 @@ def _print_counts(report: IngestReport) -> None:
         print_warning(warning)
     if report.dry_run:
         echo("Dry run: nothing was changed.")
-    echo(f"Processed {report.processed}")
-    echo(f"Promoted {report.count('promoted')}")
-    echo(f"Routed {report.count('routed')}")
-    echo(f"Review {report.count('review')}")
+    echo(f"{'Would process' if report.dry_run else 'Processed'} {report.processed}")
+    for name in ("promoted", "routed", "review"):
+        word = _DRY_RUN_WORDS[name] if report.dry_run else name
+        echo(f"{word.capitalize()} {report.count(name)}")
     for name in ("already", "refused", "skipped", "failed"):
         if report.count(name):
             echo(f"{name.capitalize()} {report.count(name)}")

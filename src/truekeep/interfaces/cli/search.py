@@ -82,9 +82,9 @@ def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
     removed = f", {done.removed} gone" if done.removed else ""
     rebuilt = f", rebuilt because {done.rebuilt}" if done.rebuilt and done.rebuilt != "asked for" else ""
     meaning = f"meaning by {done.provider} {done.model}".rstrip() if done.provider != "none" else "words only"
-    sessions = f" and {done.transcripts} transcripts" if done.transcripts else ""
+    sessions = f" and {many(done.transcripts, 'transcript')}" if done.transcripts else ""
     echo(
-        f"{style('indexed', fg='green')} {done.files} files{sessions} in {done.chunks} chunks: "
+        f"{style('indexed', fg='green')} {many(done.files, 'file')}{sessions} in {many(done.chunks, 'chunk')}: "
         f"{changed}{removed}{rebuilt} ({done.seconds:.1f} s; {meaning})"
     )
     for note in done.notes:

@@ -201,7 +201,7 @@ def _rows(done: DecayReport, settings: DecayConfig, *, dry_run: bool) -> Iterato
         yield "processed", short_path(withhold(folder)), f"{count} {gone}: filed long ago"
     if done.sessions:
         leave = "would leave search" if dry_run else "left search"
-        because = f"nobody spoke in them for {settings.transcript_days} days; the archive keeps them"
+        because = f"no new messages for {settings.transcript_days} days; the archive keeps them"
         yield "transcripts", many(done.sessions, "session"), f"{leave}: {because}"
     for card in sorted(done.cards, key=lambda item: item.is_checked):
         age = f"no sign of life for {shown_age(card.age_days)}" if card.age_days is not None else "it has no date"

@@ -306,7 +306,7 @@ _CHECKPOINT = Tool(
     title="Note where the work stands",
     description=(
         "Leave the state of your work for whoever goes on, at the end of a session or before the context is shortened:"
-        " the handover is written anew, the summary goes to the day's log, the rest to its own files. Give what there"
+        " the handover is replaced, the summary goes to the day's log, the rest to its own files. Give what there"
         " is to say. Knowledge that lasts belongs in memory_write instead."
     ),
     takes={
@@ -314,8 +314,8 @@ _CHECKPOINT = Tool(
         "last_action": {**_PART, "description": "Handover: what was done last."},
         "system_state": {**_PART, "description": "Handover: how things stand."},
         "next_actions": {**_PARTS, "description": "Handover: what comes next."},
-        "scope_rules": {**_PART, "description": "Handover: what is in scope; holds until it is said anew."},
-        "dev_model": {**_PART, "description": "Handover: how the work is done; holds until it is said anew."},
+        "scope_rules": {**_PART, "description": "Handover: what is in scope; holds until it is given again."},
+        "dev_model": {**_PART, "description": "Handover: how the work is done; holds until it is given again."},
         "now": {**_PART, "description": "Heartbeat: what is being done."},
         "next": {**_PART, "description": "Heartbeat: what comes next."},
         "blockers": {**_PARTS, "description": "Heartbeat: what is in the way."},

@@ -249,7 +249,7 @@ async def _answer(send: Send, refusal: Refusal) -> None:
         body = (
             '<!doctype html><html lang="en"><meta charset="utf-8"><title>truekeep</title>'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
-            '<link rel="stylesheet" href="/static/style.css"><main><h1>The site was started anew</h1>'
+            '<link rel="stylesheet" href="/static/style.css"><main><h1>The site was restarted</h1>'
             f"<p>{escape(refusal.sentence)} Nothing was done. What you typed is below, so that it is not lost.</p>"
             f"{kept}</main>\n"
         )

@@ -51,7 +51,8 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
     card = parse_card(path.rpartition("/")[2], text) if is_card and text is not None else None
     day = day_in(path) if store == "logs" else _last_day(card)
     if text is None or whole is None:
-        return Facts(day, problems=((1, "not-text", "it is not UTF-8 text"),))
+        what = "it is not UTF-8 text: convert it, for example: iconv -f windows-1252 -t utf-8"
+        return Facts(day, problems=((1, "not-text", what),))
     problems = list(card_problems(card)) if card is not None else []
     entries: list[TaggedEntry] = []
     statements: Iterable[tuple[int, str]] = ()
@@ -145,7 +146,7 @@ def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
         yield (int(where) if where.isdecimal() else 1), "broken-frontmatter", what or card.problem
         return
     if not front.fields:
-        yield 1, "no-frontmatter", "it has no frontmatter: nobody can tell its topic or its age"
+        yield 1, "no-frontmatter", "it has no frontmatter, so its topic and age are unknown"
         return
     if not front.text("topic"):
         yield 1, "no-topic", "it has no topic"
@@ -160,7 +161,7 @@ def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
             found[field.key] = day
     if not found:
         if not any(front.text(key) for key in DAYS):
-            yield 1, "no-date", "it has no date: nobody can tell its age"
+            yield 1, "no-date", "it has no date, so its age is unknown"
     elif "created" in found and "updated" in found and found["updated"] < found["created"]:
         yield 1, "dates-lie", f"it was updated on {found['updated']}, before it was created on {found['created']}"
 

@@ -42,7 +42,7 @@ HANDOFF_WEEKS = 2
 MAX_COLOURED_WRITERS = 4
 ASKED = {
     "cards": "How many cards are there?",
-    "untouched": "Which has nobody touched for longest?",
+    "untouched": "Which card is oldest?",
     "index": "How large is the index?",
     "handoffs": "How many handoffs wait?",
     "duplicates": "Has a topic two cards?",
@@ -257,7 +257,7 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
                 charts.Series(word, [day.verdicts.get(word, 0) for day in checked], _TINTS.get(word, "one"))
                 for word in VERDICTS
             ],
-            empty="No claim was held against code yet: `truekeep verify` does, and each day's counts are kept here.",
+            empty="No claim was checked against code yet: `truekeep verify` does it, and each day is counted here.",
         ),
         charts.bars(
             "Handoffs a day, by writer",
