@@ -165,6 +165,7 @@ def test_usage() -> None:
             bench.main(wrong)
 
 
+@pytest.mark.slow
 def test_two_benches_in_processes_of_their_own(tmp_path: Path) -> None:
     """The real ones, without what they need."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("TRUEKEEP_")}

@@ -219,6 +219,7 @@ def test_lines_follow_what_is_put_in_and_taken_out(tmp_path: Path) -> None:
     assert all(now[new - 1] == lines[was - 1] for was, new in mapped.items())
 
 
+@pytest.mark.slow
 def test_what_became_of_each_thing(clone: Path, tmp_path: Path) -> None:
     judged = judge_clone(clone, tmp_path)
     facts = {(fact.kind, fact.text, fact.path): fact for fact in judged.facts()}

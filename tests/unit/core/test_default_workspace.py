@@ -58,6 +58,7 @@ def test_init_again_makes_no_second_one(memory: Path, own_home: Path) -> None:
     assert not (own_home / ".openclaw").exists()
 
 
+@pytest.mark.slow
 def test_another_one_is_made_with_a_word(memory: Path, own_home: Path) -> None:
     done = run_cli("init", "~/other")
     assert "commands and hooks still use ~/memory" in done.stdout
@@ -144,11 +145,13 @@ def import_to(folder: Path, archive: str, *words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_an_import_elsewhere_leaves_an_upgraded_workspace_in_use(upgraded: Path, archive: str, tmp_path: Path) -> None:
     assert "commands and hooks still use ~/.openclaw/workspace" in import_to(tmp_path / "look", archive)
     assert find_workspace() == str(upgraded)
 
 
+@pytest.mark.slow
 def test_an_import_leaves_the_workspace_of_the_environment_in_use(
     own_home: Path, archive: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -158,12 +161,14 @@ def test_an_import_leaves_the_workspace_of_the_environment_in_use(
     assert not read_remembered()
 
 
+@pytest.mark.slow
 def test_an_import_where_there_is_no_memory_is_chosen_with_a_word(own_home: Path, archive: str, tmp_path: Path) -> None:
     told = json.loads(import_to(tmp_path / "look", archive, "--json"))
     assert "every later command and hook uses it" in told["notes"]
     assert find_workspace() == str(tmp_path / "look")
 
 
+@pytest.mark.slow
 def test_it_is_known_though_the_state_folder_was_cleared(memory: Path, own_home: Path) -> None:
     shutil.rmtree(own_home / ".local/state/truekeep")
     assert json.loads(run_cli("status", "--json").stdout)["memory"]["workspace"] == str(memory)
@@ -193,6 +198,7 @@ def test_where_the_note_is_damaged_no_other_workspace_is_used(own_home: Path, no
     assert run_cli("doctor", cwd=own_home).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_note_is_mended_from_its_copy(memory: Path, own_home: Path) -> None:
     note = own_home / ".local/state/truekeep/workspace"
     note.write_text("garbage\n")
@@ -202,6 +208,7 @@ def test_a_damaged_note_is_mended_from_its_copy(memory: Path, own_home: Path) ->
     assert note.read_text() == f"{memory}\n"
 
 
+@pytest.mark.slow
 def test_doctor_says_that_no_memory_is_kept(own_home: Path) -> None:
     done = run_cli("doctor")
     assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "nothing is broken; no memory is kept here")
@@ -273,6 +280,7 @@ def test_a_memory_beside_openclaws_is_made_with_a_word(own_home: Path) -> None:
     assert "OpenClaw" not in run_cli("init", "~/claw", "--default").stdout
 
 
+@pytest.mark.slow
 def test_connect_uses_it(memory: Path, own_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     put_stand_ins(tmp_path / "bin")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/usr/bin:/bin")

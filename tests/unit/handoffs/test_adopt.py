@@ -592,6 +592,7 @@ def test_what_the_command_says(home: Home) -> None:
     assert run_cli("adopt", "gemini", *where).returncode == 2
 
 
+@pytest.mark.slow
 def test_many_notes_are_summed_up_and_what_was_withheld_stands_out(home: Home) -> None:
     for number in range(12):
         home.note(f"n{number:02}.md", a_note(f"n{number:02}", f"Worker {number} has a queue of its own."))
@@ -610,6 +611,7 @@ def test_many_notes_are_summed_up_and_what_was_withheld_stands_out(home: Home) -
     ]
 
 
+@pytest.mark.slow
 def test_a_repository_that_ingest_does_not_scan_is_said(home: Home, own_home: Path) -> None:
     elsewhere = git_repo(home.place.base / "elsewhere" / "lib", remote="")
     project = own_home / ".claude/projects" / encoded(elsewhere)
@@ -625,6 +627,7 @@ def test_sessions_are_not_notes(home: Home) -> None:
     assert home.skipped == []
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_workspace_leaves_them_in_its_repositories(own_home: Path, tmp_path: Path) -> None:
     repo = git_repo(tmp_path / "shop", remote="https://github.com/acme/shop.git")
     project = own_home / ".claude" / "projects" / encoded(repo)

@@ -415,6 +415,7 @@ class TestDocuments:
         assert place.ingest().count("routed") == 1
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="ab\n\r", max_size=9), st.text(alphabet="ab\n", min_size=1, max_size=3))
 @settings(max_examples=500, deadline=None)
 def test_a_text_stands_there_if_it_begins_and_ends_with_a_line(existing: str, block: str) -> None:

@@ -46,6 +46,7 @@ def test_nothing_there_is_nothing_to_say(shelf: MemoryView, ask: Callable[[Memor
     assert ask(shelf) is None
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="Abc 19_-éßİ\n", max_size=200) | st.text(alphabet="ab 1", min_size=60, max_size=200))
 @example("Port 8443 answers behind the proxy, and port 8444 does not; nothing else listens there at all.\n")
 @settings(max_examples=300, deadline=None)

@@ -19,6 +19,7 @@ from truekeep.handoffs.draft import Draft, parse_draft, render_draft
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=30)
 
 
+@pytest.mark.slow
 @given(body=st.binary(max_size=200), name=TEXT, repository=TEXT, reason=TEXT)
 @settings(max_examples=300, deadline=None)
 def test_a_draft_keeps_the_original_byte_for_byte(body: bytes, name: str, repository: str, reason: str) -> None:
@@ -274,6 +275,7 @@ def walk(place: Place, *arguments: str, keys: str, editor: str = "true") -> tupl
     return on_a_terminal(place, *asked, answers=list(keys), editor=editor, asking=(b"[q]uit: ",), by_key=True)
 
 
+@pytest.mark.slow
 def test_a_person_walks_through_the_drafts_and_decides_each_with_a_key(place: Place) -> None:
     several(place)
     code, said = walk(place, keys="axnoq")
@@ -299,6 +301,7 @@ def test_only_drafts_of_one_kind(place: Place) -> None:
     assert (code, "1 of 1: " in said, "1 rejected, 3 still wait" in said) == (0, True, True), said
 
 
+@pytest.mark.slow
 def test_what_cannot_be_approved_stays_and_can_be_edited_on_the_way(place: Place) -> None:
     several(place)
     mended = a_handoff(title="Job 1", card="job-1.md", content=a_card("Job 1", "Job 1 restarts by itself."))
@@ -313,6 +316,7 @@ def test_what_cannot_be_approved_stays_and_can_be_edited_on_the_way(place: Place
     assert "restarts by itself." in place.card("job-1.md")
 
 
+@pytest.mark.slow
 def test_a_draft_that_changed_while_it_was_looked_at_is_shown_again(place: Place) -> None:
     several(place)
     first = place.drafts()[0]

@@ -121,6 +121,7 @@ def test_a_forged_receipt_takes_nothing_away(trio: Trio, how: str) -> None:
     assert trio.send(trio.one).refused == 0
 
 
+@pytest.mark.slow
 def test_a_receipt_is_for_one_place_only(trio: Trio) -> None:
     """The same bytes in two repositories are two offers; the receipt for one does not clear the other."""
     first = trio.one.leave("twice")
@@ -335,6 +336,7 @@ def test_a_branch_that_was_rewritten_to_something_damaged_is_put_right(by_git: T
 # --- rsync ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_by_rsync_nothing_that_lies_about_is_a_receipt(place: Place, tmp_path: Path) -> None:
     """The host itself moves what it filed, over ssh and by its digest; files named like receipts mean nothing."""
     with ssh_host(tmp_path, "laptop") as laptop:

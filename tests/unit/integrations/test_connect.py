@@ -692,6 +692,7 @@ class TestHarnesses:
         assert disconnect(repo) == 0
         assert picture(repo, own_home) == before
 
+    @pytest.mark.slow
     def test_twice_runs_no_command(self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]) -> None:
         connect(repo)
         capsys.readouterr()
@@ -715,6 +716,7 @@ class TestHarnesses:
         assert "# mine, still" in config.read_text()
         assert "truekeep" not in config.read_text()
 
+    @pytest.mark.slow
     def test_settings_changed_since_keep_the_change(self, repo: Path, machine: Homes) -> None:
         connect(repo)
         path = machine.claude / "settings.json"
@@ -756,6 +758,7 @@ class TestHarnesses:
         assert run(["disconnect", "--all", "--yes", "--repo", str(repo)]) == 0
         assert picture(repo, other, own_home) == before
 
+    @pytest.mark.slow
     def test_what_a_person_switched_off_stays_off(
         self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -773,6 +776,7 @@ class TestHarnesses:
         internal = json.loads(machine.openclaw_json.read_text())["hooks"]["internal"]
         assert internal == {"enabled": True}
 
+    @pytest.mark.slow
     def test_cards_elsewhere_are_added_to_the_search(self, place: Place, machine: Homes) -> None:
         before = machine.openclaw_json.read_bytes()
         chosen = ("--workspace", str(place.workspace))
@@ -795,6 +799,7 @@ class TestHarnesses:
         assert after["logging"] == {"level": "info"}
         assert "truekeep" not in machine.openclaw_json.read_text()
 
+    @pytest.mark.slow
     def test_a_command_that_fails_is_named_and_can_be_taken_back(
         self, repo: Path, own_home: Path, machine: Homes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -811,6 +816,7 @@ class TestHarnesses:
         assert disconnect(repo) == 0
         assert picture(repo, own_home) == before
 
+    @pytest.mark.slow
     def test_a_harness_that_went_away_is_taken_back_all_the_same(
         self, repo: Path, own_home: Path, machine: Homes, tmp_path: Path
     ) -> None:
@@ -829,6 +835,7 @@ class TestHarnesses:
         assert (machine.codex / "config.toml").read_bytes() == b"model = \n"
         assert "truekeep" in (machine.claude / "settings.json").read_text()
 
+    @pytest.mark.slow
     def test_backups_are_for_the_user_only(self, repo: Path, machine: Homes) -> None:
         connect(repo)
         assert stat.S_IMODE(machine.keep.stat().st_mode) == 0o700
@@ -861,6 +868,7 @@ class TestCheck:
         run(["connect", "--check", "--json", "--repo", str(repo)])
         return {item["harness"]: item for item in only_json(capsys)["harnesses"]}
 
+    @pytest.mark.slow
     def test_before_and_after(self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]) -> None:
         states = self.states(repo, capsys)
         assert all(item["installed"] and not item["connected"] for item in states.values())
@@ -875,6 +883,7 @@ class TestCheck:
         assert states["claude"]["rule"] == str(repo / "CLAUDE.md")
         assert "Trust all" in states["codex"]["problems"][0]
 
+    @pytest.mark.slow
     def test_codex_trust(self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]) -> None:
         connect(repo)
         bare = (machine.codex / "config.toml").read_text()
@@ -889,6 +898,7 @@ class TestCheck:
         (machine.codex / "config.toml").write_text(text.replace(f'"{key}"]\n', f'"{key}"]\nenabled = false\n'))
         assert self.states(repo, capsys)["codex"]["hooks"] == "off"
 
+    @pytest.mark.slow
     def test_a_rule_for_the_user_counts_everywhere(
         self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -1065,6 +1075,7 @@ class TestDoor:
         assert run(["disconnect", "--yes"]) == 0
         assert picture(own_home) == before
 
+    @pytest.mark.slow
     def test_the_next_step_is_told_when_something_was_connected(
         self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -1090,6 +1101,7 @@ class TestDoor:
         assert connect(repo, "--dry-run", "-w", str(tmp_path / "memory")) == 0
         assert said not in capsys.readouterr().out
 
+    @pytest.mark.slow
     def test_the_way_back_is_named_from_where_one_is(
         self, repo: Path, machine: Homes, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -1107,6 +1119,7 @@ class TestDoor:
         assert "nothing is connected here" in said
         assert "undo with `truekeep disconnect --user`" in said
 
+    @pytest.mark.slow
     def test_json(self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]) -> None:
         assert connect(repo, "--json") == 0
         shown = only_json(capsys)

@@ -157,6 +157,7 @@ def stays(place: Place, name: str, *, now: datetime | None = None) -> CheckResul
 # --- When all is well -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_healthy_workspace_is_left_as_it_is(kept: Place) -> None:
     before = picture(kept.base)
     for fix in (False, True):
@@ -224,6 +225,7 @@ def test_what_is_derived_is_made_anew(kept: Place, name: str, damage: Callable[[
         assert [hit.path for hit in workspace.search.find("staging port").hits] == ["memory/cards/staging-proxy.md"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["catalog", "survey", "facts"])
 def test_an_older_version_is_made_anew(kept: Place, name: str) -> None:
     older(state(kept, f"{name}.sqlite"))
@@ -231,6 +233,7 @@ def test_an_older_version_is_made_anew(kept: Place, name: str) -> None:
     assert "older version" in check.what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", DERIVED)
 def test_a_link_in_the_place_of_a_database_is_not_followed(kept: Place, name: str, tmp_path: Path) -> None:
     elsewhere = tmp_path / "theirs.sqlite"
@@ -241,6 +244,7 @@ def test_a_link_in_the_place_of_a_database_is_not_followed(kept: Place, name: st
     assert elsewhere.read_bytes() == b"theirs"
 
 
+@pytest.mark.slow
 def test_a_newer_version_is_left_alone(kept: Place) -> None:
     path = state(kept, "index.sqlite")
     db = apsw.Connection(str(path))
@@ -249,6 +253,7 @@ def test_a_newer_version_is_left_alone(kept: Place) -> None:
     assert "version 99" in stays(kept, "index").what
 
 
+@pytest.mark.slow
 def test_damaged_copies_of_derived_files_are_removed(kept: Place) -> None:
     state(kept, "index.sqlite.damaged-20261101T000000Z").write_bytes(b"x")
     (check,) = mends(kept, "index")
@@ -274,6 +279,7 @@ def damage_an_index(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 def test_a_ledger_with_a_damaged_index_keeps_its_history(kept: Place) -> None:
     before = history(kept)
     damage_an_index(state(kept, "ledger.sqlite"))
@@ -288,6 +294,7 @@ def test_a_ledger_with_a_damaged_index_keeps_its_history(kept: Place) -> None:
     assert "8443" in kept.card()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", [scribble, no_database, foreign], ids=lambda damage: damage.__name__)
 def test_a_ledger_that_cannot_be_read_is_set_aside(kept: Place, damage: Callable[[Path], None]) -> None:
     damage(state(kept, "ledger.sqlite"))
@@ -303,6 +310,7 @@ def test_a_ledger_that_cannot_be_read_is_set_aside(kept: Place, damage: Callable
     assert set(kept.outcomes().values()) == {"already"}, "what was dealt with is known from the files"
 
 
+@pytest.mark.slow
 def test_a_ledger_that_is_gone_begins_anew(kept: Place) -> None:
     state(kept, "ledger.sqlite").unlink()
     mends(kept, "ledger")
@@ -317,6 +325,7 @@ def leave_pending(place: Place) -> None:
         books.ledger.begin(staging.changes(), [entry], [], [], at=entry.at, whole=True)
 
 
+@pytest.mark.slow
 def test_what_a_killed_run_left_is_finished(kept: Place) -> None:
     leave_pending(kept)
     assert "pending.md" not in kept.cards()
@@ -325,6 +334,7 @@ def test_what_a_killed_run_left_is_finished(kept: Place) -> None:
     assert "Pending" in kept.card("pending.md")
 
 
+@pytest.mark.slow
 def test_another_machine_does_not_touch_what_is_the_hosts(kept: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     leave_pending(kept)
     (kept.workspace / "memory" / "cards" / ".x.md.truekeep-tmp").write_text("half")
@@ -339,6 +349,7 @@ def test_another_machine_does_not_touch_what_is_the_hosts(kept: Place, monkeypat
     assert (check.state, check.hint) == (BROKEN, "run `truekeep doctor --fix` on the canonical host")
 
 
+@pytest.mark.slow
 def test_nothing_is_mended_while_another_truekeep_writes(kept: Place) -> None:
     no_database(state(kept, "ledger.sqlite"))
     before = picture(kept.base)
@@ -353,6 +364,7 @@ def test_nothing_is_mended_while_another_truekeep_writes(kept: Place) -> None:
 # --- Journals -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_journal_of_a_killed_run_is_taken_in(kept: Place) -> None:
     """The files as they are when a process is killed after a commit, before anything is written back."""
     ledger = state(kept, "ledger.sqlite")
@@ -369,6 +381,7 @@ def test_a_journal_of_a_killed_run_is_taken_in(kept: Place) -> None:
     assert history(kept)[-1].note == "from the journal"
 
 
+@pytest.mark.slow
 def test_a_hot_journal_is_no_damage(kept: Place) -> None:
     """A rollback journal of a killed writer: the database alone is half of two states."""
     index = state(kept, "index.sqlite")
@@ -387,6 +400,7 @@ def test_a_hot_journal_is_no_damage(kept: Place) -> None:
     assert not state(kept, "index.sqlite-journal").exists()
 
 
+@pytest.mark.slow
 def test_a_journal_without_its_database(kept: Place) -> None:
     state(kept, "facts.sqlite").unlink()
     state(kept, "facts.sqlite-wal").write_bytes(b"x" * 9000)
@@ -394,6 +408,7 @@ def test_a_journal_without_its_database(kept: Place) -> None:
     assert not state(kept, "facts.sqlite-wal").exists()
 
 
+@pytest.mark.slow
 def test_a_database_in_use_is_well(kept: Place) -> None:
     code = textwrap.dedent(
         """
@@ -417,6 +432,7 @@ def test_a_database_in_use_is_well(kept: Place) -> None:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_who_holds_the_lock_is_told(kept: Place) -> None:
     code = (
         "import sys; from truekeep.core.file_io import locked\n"
@@ -435,6 +451,7 @@ def test_who_holds_the_lock_is_told(kept: Place) -> None:
         process.communicate()
 
 
+@pytest.mark.slow
 def test_locks_of_git(kept: Place) -> None:
     ours = state(kept, "git", "shared", "0123456789.git")
     ours.mkdir(parents=True)
@@ -451,6 +468,7 @@ def test_locks_of_git(kept: Place) -> None:
 # --- Who may write, configuration -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_host_file_that_cannot_be_read(kept: Place) -> None:
     state(kept, "host").write_bytes(b"\xff\xfe id =")
     with pytest.raises(BadSetup):
@@ -461,23 +479,27 @@ def test_a_host_file_that_cannot_be_read(kept: Place) -> None:
     assert names(look(kept, fix=True)) == [("host", BROKEN), ("catalog", MENDED)]
 
 
+@pytest.mark.slow
 def test_no_host_at_all(kept: Place) -> None:
     state(kept, "host").unlink()
     shutil.rmtree(state(kept, "hosts"))
     assert "truekeep init" in stays(kept, "host").hint
 
 
+@pytest.mark.slow
 def test_two_hosts(kept: Place) -> None:
     write_lease(str(state(kept)), HostLease(id="4" * 32, name="other", generation=1, taken_at="2026-11-01T00:00:00Z"))
     assert "each claim to be" in stays(kept, "host").what
 
 
+@pytest.mark.slow
 def test_a_released_host(kept: Place) -> None:
     with kept.open() as workspace:
         workspace.host.release()
     assert "truekeep host take" in stays(kept, "host").hint
 
 
+@pytest.mark.slow
 def test_a_newer_workspace_is_left_alone(kept: Place) -> None:
     text = state(kept, "host").read_text()
     state(kept, "host").write_text(text.replace("format = 1", "format = 2"))
@@ -485,6 +507,7 @@ def test_a_newer_workspace_is_left_alone(kept: Place) -> None:
     assert "newer truekeep" in stays(kept, "workspace").what
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "line", "what"),
     [
@@ -504,6 +527,7 @@ def test_a_configuration_is_named_with_its_line(kept: Place, text: str, line: in
     assert what in check.what
 
 
+@pytest.mark.slow
 def test_every_problem_of_a_configuration_has_its_own_line(kept: Place) -> None:
     state(kept, "config.toml").write_text("[limits]\nreview_days = -1\n[recall]\nembedder = 'x'\n")
     assert [(check.name, check.where) for check in wrong(look(kept))] == [
@@ -524,16 +548,19 @@ def test_a_key_is_found_in_its_own_table() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_routes_that_cannot_be_read(kept: Place) -> None:
     state(kept, "sync.toml").write_text('[laptop]\nvia = "pigeon"\n')
     assert "pigeon" in stays(kept, "config").what
 
 
+@pytest.mark.slow
 def test_a_record_of_decay_that_cannot_be_read(kept: Place) -> None:
     state(kept, "decay.toml").write_text('day = "soon"\n')
     assert stays(kept, "config").where == ".truekeep/decay.toml"
 
 
+@pytest.mark.slow
 def test_what_the_configuration_names_and_is_not_there(kept: Place, tmp_path: Path) -> None:
     kept.configure(
         f'[writers]\nopencode = ".opencode/memory-handoffs"\n[recall]\nextra_paths = ["{tmp_path}/notes"]\n'
@@ -560,24 +587,28 @@ def set_meta(place: Place, key: str, value: str) -> None:
     db.close()
 
 
+@pytest.mark.slow
 def test_an_index_that_does_not_fit(kept: Place) -> None:
     set_meta(kept, "fingerprint", "some other chunking\nstatic")
     (check,) = mends(kept, "search")
     assert "another version" in check.what
 
 
+@pytest.mark.slow
 def test_an_index_of_another_embedder(kept: Place) -> None:
     kept.configure('[recall]\nembedder = "none"\n')
     (check,) = mends(kept, "search")
     assert "vectors of static, but the settings say none" in check.what
 
 
+@pytest.mark.slow
 def test_no_index_where_there_are_cards_is_no_trouble(kept: Place) -> None:
     state(kept, "index.sqlite").unlink(missing_ok=True)
     (check,) = [check for check in look(kept) if check.name == "search"]
     assert (check.state, check.what) == ("well", "there is no search index yet; it is created when needed")
 
 
+@pytest.mark.slow
 def test_an_index_that_is_far_behind(kept: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62))  # as if written long ago
     for number in range(60):
@@ -586,6 +617,7 @@ def test_an_index_that_is_far_behind(kept: Place, monkeypatch: pytest.MonkeyPatc
     assert check.what.endswith("files are not indexed yet")
 
 
+@pytest.mark.slow
 def test_pieces_without_a_vector(kept: Place) -> None:
     db = apsw.Connection(str(state(kept, "index.sqlite")))
     db.execute("INSERT INTO unembedded SELECT id FROM chunks; DELETE FROM vectors")
@@ -604,6 +636,7 @@ def aged(path: Path, data: bytes = b"x") -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_temporary_files_beside_memory(kept: Place) -> None:
     cards = kept.workspace / "memory" / "cards"
     temporary = cards / file_io.temporary_name("staging-proxy.md")
@@ -621,6 +654,7 @@ def test_temporary_files_beside_memory(kept: Place) -> None:
     assert all(path.name in check.done for path in saved)
 
 
+@pytest.mark.slow
 def test_an_earlier_version_is_in_the_ledger_and_need_not_be_kept(kept: Place) -> None:
     path = kept.workspace / "memory" / "cards" / "staging-proxy.md"
     later = path.read_bytes()
@@ -632,6 +666,7 @@ def test_an_earlier_version_is_in_the_ledger_and_need_not_be_kept(kept: Place) -
     assert not state(kept, KEPT).exists()
 
 
+@pytest.mark.slow
 def test_what_a_killed_import_left(kept: Place) -> None:
     temporary = kept.workspace / "memory" / file_io.temporary_name("new.md")
     temporary.write_text("half of it")
@@ -643,6 +678,7 @@ def test_what_a_killed_import_left(kept: Place) -> None:
     assert wrong(look(kept)) == []
 
 
+@pytest.mark.slow
 def test_temporary_files_of_our_own(kept: Place) -> None:
     left = [
         aged(state(kept, "hosts", f".{'a' * 32}.toml.truekeep-tmp")),
@@ -658,6 +694,7 @@ def test_temporary_files_of_our_own(kept: Place) -> None:
     assert young.exists()
 
 
+@pytest.mark.slow
 def test_a_handoff_that_was_about_to_be_left(kept: Place) -> None:
     letter = aged(kept.inbox / ".2026-11-14-1100-x.md.7-ab.truekeep-tmp", b"# Memory Handoff\n")
     young = kept.inbox / ".2026-11-14-1101-y.md.8-ab.truekeep-tmp"
@@ -669,6 +706,7 @@ def test_a_handoff_that_was_about_to_be_left(kept: Place) -> None:
     assert saved.read_bytes() == b"# Memory Handoff\n"
 
 
+@pytest.mark.slow
 def test_a_link_that_is_called_like_a_temporary_file(kept: Place, tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.write_text("theirs")
@@ -682,6 +720,7 @@ def test_a_link_that_is_called_like_a_temporary_file(kept: Place, tmp_path: Path
 # --- Permissions ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_state_that_others_can_read(kept: Place) -> None:
     state(kept).chmod(0o777)
     (check,) = mends(kept, "permissions")
@@ -689,6 +728,7 @@ def test_state_that_others_can_read(kept: Place) -> None:
     assert stat.S_IMODE(state(kept).stat().st_mode) == 0o770
 
 
+@pytest.mark.slow
 def test_state_that_cannot_be_written(kept: Place) -> None:
     state(kept, "ledger.sqlite").chmod(0o400)
     state(kept, "logs").chmod(0o500)
@@ -696,6 +736,7 @@ def test_state_that_cannot_be_written(kept: Place) -> None:
     assert check.what.startswith("2 paths")
 
 
+@pytest.mark.slow
 def test_a_folder_of_memory_that_cannot_be_written_is_a_persons(kept: Place) -> None:
     folder = kept.workspace / "memory" / "cards"
     folder.chmod(0o555)
@@ -706,6 +747,7 @@ def test_a_folder_of_memory_that_cannot_be_written_is_a_persons(kept: Place) -> 
         folder.chmod(0o755)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_files_that_belong_to_somebody_else(kept: Place) -> None:
     os.chown(state(kept, "ledger.sqlite"), 12345, 12345)
@@ -736,6 +778,7 @@ def test_a_disk_that_can_only_be_read(kept: Place) -> None:
 # --- The machine, the clock -----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_machine_without_an_id(kept: Place, monkeypatch: pytest.MonkeyPatch, own_home: Path) -> None:
     monkeypatch.delenv("TRUEKEEP_MACHINE_ID")
     monkeypatch.setattr(machine, "_MACHINE_ID_FILES", ())
@@ -750,6 +793,7 @@ def test_a_machine_without_an_id(kept: Place, monkeypatch: pytest.MonkeyPatch, o
         assert Path(own_state(), "machine-id").read_bytes() == raw
 
 
+@pytest.mark.slow
 def test_a_clock_that_was_ahead(kept: Place) -> None:
     check = stays(kept, "clock", now=NOW - timedelta(days=3))
     assert "2026-11-15T12:00:00Z" in check.what
@@ -847,6 +891,7 @@ def scheduled(place: Place, *, fix: bool = False) -> list[CheckResult]:
     return wrong(look(place, fix=fix, now=NOW))
 
 
+@pytest.mark.slow
 def test_a_timer_whose_program_is_gone(kept: Place, tmp_path: Path) -> None:
     installed(kept)
     assert scheduled(kept) == []
@@ -860,6 +905,7 @@ def test_a_timer_whose_program_is_gone(kept: Place, tmp_path: Path) -> None:
     assert scheduled(kept) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_running", [True, False])
 def test_a_timer_that_nothing_winds_up(kept: Place, is_running: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("truekeep.integrations.schedule.cron.is_running", lambda: is_running)
@@ -870,6 +916,7 @@ def test_a_timer_that_nothing_winds_up(kept: Place, is_running: bool, monkeypatc
     assert [("start the cron daemon" in item.hint) for item in late] == [not is_running]
 
 
+@pytest.mark.slow
 def test_a_timer_that_is_gone(kept: Place, tmp_path: Path) -> None:
     installed(kept)
     (tmp_path / "tab").write_text("# nothing of truekeep\n")
@@ -877,6 +924,7 @@ def test_a_timer_that_is_gone(kept: Place, tmp_path: Path) -> None:
     assert "the cron timer is gone" in check.what
 
 
+@pytest.mark.slow
 def test_a_run_that_failed_and_a_timer_that_sleeps(kept: Place) -> None:
     installed(kept)
     append_run(state(kept), Run(NOW - timedelta(minutes=5), 1.0, {}, FAILED, "index: the disk is full"))
@@ -887,6 +935,7 @@ def test_a_run_that_failed_and_a_timer_that_sleeps(kept: Place) -> None:
     assert "it did not run since" in check.what
 
 
+@pytest.mark.slow
 def test_a_schedule_that_cannot_be_read(kept: Place) -> None:
     installed(kept)
     Path(own_state(), "schedule.toml").write_text("[")
@@ -910,6 +959,7 @@ def test_a_timer_says_what_it_runs(own_home: Path, program: str) -> None:
 # --- Transcripts ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_an_archive_of_sessions_that_is_damaged(kept: Place, own_home: Path) -> None:
     session = own_home / ".claude" / "projects" / "-app" / "0b1c2d3e-0000-4000-8000-000000000001.jsonl"
     session.parent.mkdir(parents=True)
@@ -967,6 +1017,7 @@ def test_on_the_command_line(kept: Place) -> None:
     assert check["name"] == "catalog"
 
 
+@pytest.mark.slow
 def test_no_workspace_where_one_is_named(tmp_path: Path) -> None:
     done = run_cli("doctor", "-w", str(tmp_path / "none"), "--fix")
     assert done.returncode == 1
@@ -975,6 +1026,7 @@ def test_no_workspace_where_one_is_named(tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
+@pytest.mark.slow
 def test_a_state_folder_that_is_a_symlink(kept: Place, tmp_path: Path) -> None:
     state(kept).rename(tmp_path / "elsewhere")
     state(kept).symlink_to(tmp_path / "elsewhere")
@@ -989,6 +1041,7 @@ def test_names_that_speak_to_the_terminal(kept: Place) -> None:
     assert not {"\x1b", "\u202e"} & set(done.stdout + done.stderr)
 
 
+@pytest.mark.slow
 def test_a_secret_in_what_is_told_is_withheld(kept: Place) -> None:
     secret = "ghp_" + "a1B2" * 9
     kept.configure(f'[verify]\ncheckouts = ["/src/{secret}"]\n')
@@ -1006,6 +1059,7 @@ def break_everything(place: Place) -> None:
     aged(state(place, ".x.truekeep-tmp"))
 
 
+@pytest.mark.slow
 def test_everything_at_once(kept: Place) -> None:
     """Broken all over, mended in one go."""
     memory = tree(kept.workspace)
@@ -1080,6 +1134,7 @@ def test_killed_while_it_mends(kept: Place, tmp_path_factory: pytest.TempPathFac
     assert point > 20
 
 
+@pytest.mark.slow
 def test_kept_verdicts_are_gone_and_come_back(kept: Place) -> None:
     no_database(state(kept, "facts.sqlite"))
     mends(kept, "facts")

@@ -757,6 +757,7 @@ def test_a_run_of_a_clock_that_was_ahead_hides_nothing() -> None:
     assert (health.is_overdue, health.last) == (True, runs[0])
 
 
+@pytest.mark.slow
 def test_two_hosts_are_a_failure_and_no_quiet_day(place: Place) -> None:
     with place.open() as workspace:
         for name in ("0", "1"):

@@ -134,6 +134,7 @@ def test_bash_knows_a_value_from_a_command(lived: Place) -> None:
     assert in_bash("truekeep", "handoff", "new", "--title", "list", "--ty") == ["--type"]
 
 
+@pytest.mark.slow
 def test_bash_completes_names(lived: Place) -> None:
     assert in_bash("truekeep", "review", "approve", "") == ["doubtful-bad9e614c0", "queue-8ca4fdb2c0"]
     assert in_bash("truekeep", "review", "approve", "queue-8ca4fdb2c0", "d") == ["doubtful-bad9e614c0"]

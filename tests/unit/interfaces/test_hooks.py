@@ -111,6 +111,7 @@ def test_openclaw_gets_no_memory_without_a_session_key(here: Place) -> None:
     assert hook(here, "agent-bootstrap", "--for", "openclaw", access={}) == ""
 
 
+@pytest.mark.slow
 def test_what_the_handler_sends_is_judged(here: Place) -> None:
     shared: dict[str, Any] = {"channels": {"whatsapp": {"allowFrom": ["*"]}}}
     judged: list[Any] = [shared, None, "yes", []]
@@ -175,6 +176,7 @@ def test_a_prompt_that_names_something_of_a_card_gets_that_card(indexed: Place) 
 MARKED = f"{BEGIN_MARK} closeout --> nothing {END_MARK} closeout -->"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "prompt",
     [
@@ -242,6 +244,7 @@ def tokens(used: int, window: int | None = 200_000) -> str:
     return json.dumps({"type": "event_msg", "payload": payload}) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("used", "is_near"), [(100_000, False), (175_999, False), (176_000, True), (199_000, True)])
 def test_with_token_counts_the_founding_thresholds_hold(here: Place, used: int, is_near: bool) -> None:
     """Codex counts, and shows no model what is said before a compaction; so it is said with a prompt, once."""
@@ -266,6 +269,7 @@ def test_without_a_count_that_holds_nothing_is_said(here: Place, rows: str) -> N
 # --- Stop ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_real_work_without_a_handoff_is_told_once(here: Place) -> None:
     hook(here, "session-start", source="startup")
     assert hook(here, "stop") == ""
@@ -280,6 +284,7 @@ def test_real_work_without_a_handoff_is_told_once(here: Place) -> None:
     assert hook(here, "stop", stop_hook_active=True) == ""
 
 
+@pytest.mark.slow
 def test_a_commit_is_real_work(here: Place) -> None:
     subprocess.run(
         ["git", "-C", str(here.repo), "commit", "-q", "--allow-empty", "-m", "a", *()], check=True, env=git_env()
@@ -297,6 +302,7 @@ def git_env() -> dict[str, str]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", [CLAUDE, f"{CLAUDE}/processed"])
 def test_who_left_a_handoff_is_left_alone(here: Place, where: str) -> None:
     hook(here, "session-start", source="startup")
@@ -305,6 +311,7 @@ def test_who_left_a_handoff_is_left_alone(here: Place, where: str) -> None:
     assert hook(here, "stop") == ""
 
 
+@pytest.mark.slow
 def test_a_handoff_of_an_earlier_session_does_not_count(here: Place) -> None:
     here.leave(a_handoff(), LEFT_TODAY, age=3600)
     hook(here, "session-start", source="startup")
@@ -331,6 +338,7 @@ QUOTED = [  # rows of real transcripts that only speak of work
 ]
 
 
+@pytest.mark.slow
 def test_only_the_agents_own_steps_are_work(here: Place) -> None:
     """Both harnesses write the prompt, with its tools and its rules about commits, into the transcript."""
     hook(here, "session-start", source="startup")
@@ -340,6 +348,7 @@ def test_only_the_agents_own_steps_are_work(here: Place) -> None:
     assert "4 edits and left" in hook(here, "stop")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("command", "is_one"),
     [
@@ -358,6 +367,7 @@ def test_without_gits_own_log_a_command_tells_of_a_commit(here: Place, command: 
     assert ("1 commit and left" in hook(here, "stop")) == is_one
 
 
+@pytest.mark.slow
 def test_switching_a_branch_is_no_commit(here: Place) -> None:
     git = ["git", "-C", str(here.repo)]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True, env=git_env())
@@ -371,6 +381,7 @@ def test_switching_a_branch_is_no_commit(here: Place) -> None:
     assert "1 commit and left" in hook(here, "stop")
 
 
+@pytest.mark.slow
 def test_in_a_worktree_its_own_commits_count(here: Place) -> None:
     git = ["git", "-C", str(here.repo)]
     subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "a"], check=True, env=git_env())
@@ -385,6 +396,7 @@ def test_in_a_worktree_its_own_commits_count(here: Place) -> None:
     assert "1 commit and left" in hook(here, "stop", cwd=str(tree))
 
 
+@pytest.mark.slow
 def test_what_was_done_before_a_session_was_resumed_is_not_its_work(here: Place) -> None:
     transcript(here, EDIT * 5)
     hook(here, "session-start", source="resume")
@@ -394,6 +406,7 @@ def test_what_was_done_before_a_session_was_resumed_is_not_its_work(here: Place)
     assert "3 edits and left" in hook(here, "stop")
 
 
+@pytest.mark.slow
 def test_what_sub_agents_did_is_work_of_the_session(here: Place) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT)
@@ -406,6 +419,7 @@ def test_what_sub_agents_did_is_work_of_the_session(here: Place) -> None:
     assert "4 edits and left" in hook(here, "stop")
 
 
+@pytest.mark.slow
 def test_a_half_written_line_is_counted_once(here: Place) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 2 + EDIT[:60])
@@ -417,6 +431,7 @@ def test_a_half_written_line_is_counted_once(here: Place) -> None:
 # --- Session end -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_end_is_noted(here: Place) -> None:
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 3)
@@ -438,6 +453,7 @@ def test_real_work_is_done_later_by_somebody_else(here: Place, monkeypatch: pyte
 # --- Whose session ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", sorted(set(EVENTS) - {"later"}))
 def test_sub_agents_and_the_consolidation_of_codex_are_ignored(
     here: Place, event: str, monkeypatch: pytest.MonkeyPatch
@@ -580,6 +596,7 @@ def test_input_that_never_ends_is_not_waited_for(here: Place) -> None:
     assert "session-end: out of time" in log_of(here)
 
 
+@pytest.mark.slow
 def test_a_record_that_was_tampered_with_is_begun_anew(here: Place) -> None:
     hook(here, "session-start", source="startup")
     path = next(Path(session_record.folder()).iterdir())
@@ -616,6 +633,7 @@ OURS_FOR_THE_BRIEF = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("event", ["session-start", "stop", "session-end"])
 def test_hooks_import_no_more_than_they_need(here: Place, event: str) -> None:
     here.leave(a_handoff())

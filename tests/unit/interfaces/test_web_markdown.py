@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from truekeep.interfaces.web.markdown import ClaimMark, render_markdown
 CLAIM = re.compile(r"<mark class=\"verdict (\w+)\"[^>]*>([^<]*)</mark>")
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_every_claim_is_marked_once_in_whatever_order_they_come(data: st.DataObject) -> None:
     """Paragraphs of several lines, lists and code; a word may be named in many lines, and twice in one."""

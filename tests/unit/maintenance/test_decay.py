@@ -720,6 +720,7 @@ def test_an_entry_for_a_day_that_was_put_away_begins_its_log_anew(place: Place) 
     assert found(place, "gibbon")
 
 
+@pytest.mark.slow
 def test_archives_carry_what_was_put_away(place: Place, tmp_path: Path) -> None:
     log(place, 30, "- [context|i=0.1] Wombat\n")
     decay(place, archive=True)

@@ -519,6 +519,7 @@ def test_no_key_is_copied_or_shown(place: Place, path: str) -> None:
     assert place.drafts() == []
 
 
+@pytest.mark.slow
 def test_a_likeness_is_told_where_it_was_measured(place: Place) -> None:
     write_card(place, "one", "- The proxy buffers uploads, so the limit is sixty-four.", topic="Upload limit")
     write_card(place, "two", "- Uploads time out after a minute on slow lines.", topic="Upload limit")

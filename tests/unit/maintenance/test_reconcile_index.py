@@ -65,6 +65,7 @@ def test_a_persons_link_to_a_name_with_a_blank_counts(place: Place, link: str) -
 _NAME = st.text(st.characters(codec="utf-8", exclude_characters="/\0"), min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(st.lists(_NAME.filter(lambda name: name[0] != "."), max_size=6, unique=True))
 @settings(max_examples=200, deadline=None)
 def test_the_lines_that_fixing_writes_are_the_lines_that_are_found(names: list[str]) -> None:
@@ -155,6 +156,7 @@ def run_at_night(place: Place) -> str:
         return run_job(workspace, side_of(workspace), now=lambda: NOW, patience=0).why
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 40])
 def test_cards_that_are_away_for_a_moment_cost_no_line(place: Place, count: int) -> None:
     many_cards(place, count)
@@ -244,6 +246,7 @@ def test_no_terminal_code_and_nothing_hidden_gets_into_the_index(place: Place) -
     assert linked_cards(data.encode()) == {"one.md"}
 
 
+@pytest.mark.slow
 def test_a_line_that_a_person_wrote_is_said_to_be_a_persons(place: Place) -> None:
     write_card(place, "two", "Text.", topic="Quarterly numbers")
     put(place, "MEMORY.md", "# Memory\n\n- [Zebra facts](memory/cards/two.md)\n")

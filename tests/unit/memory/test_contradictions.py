@@ -77,6 +77,7 @@ def test_it_is_the_same_both_ways(one: str, other: str) -> None:
     assert find_variant(one, one) is None
 
 
+@pytest.mark.slow
 @given(st.text(max_size=200), st.text(max_size=200))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_read(one: str, other: str) -> None:

@@ -151,6 +151,7 @@ def test_quoted_text_survives(value: str) -> None:
     assert yaml.load(f"k: {quote(value)}", Loader=yaml.BaseLoader) == {"k": value}
 
 
+@pytest.mark.slow
 @given(
     st.text(alphabet="aZ9é٣ -_.:#~\n", max_size=8) | st.sampled_from(["yes", "No", "null", "1e5", "e5", "0x1f", "x"])
 )

@@ -167,6 +167,7 @@ def test_why_does_not_follow_a_symlink(place: Place, tmp_path: Path) -> None:
         workspace.history.blame("link.md")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_any_sequence_of_filing_editing_and_undoing_stays_explained(place: Place, seed: int) -> None:
     """The ledger can always rebuild what it last wrote; undoing everything in reverse gives the first bytes back."""
@@ -300,6 +301,7 @@ def test_of_several_one_that_was_edited_stays_and_the_others_are_undone(place: P
     assert out.rstrip().endswith("2 undone; 1 not: 2")
 
 
+@pytest.mark.slow
 def test_of_a_range_what_is_undone_is_passed_over_and_by_name_it_is_said(place: Place) -> None:
     three_cards(place)
     assert undoing(place, "2")[0] == 0
@@ -311,6 +313,7 @@ def test_of_a_range_what_is_undone_is_passed_over_and_by_name_it_is_said(place: 
     assert "entry 2 was undone by entry 4" in err
 
 
+@pytest.mark.slow
 def test_a_range_with_an_undo_in_it_goes_back_to_before_its_first(place: Place) -> None:
     before = tree(place.workspace)
     three_cards(place)

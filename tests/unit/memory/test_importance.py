@@ -172,6 +172,7 @@ PIECES = st.sampled_from(
 LOGS = st.lists(PIECES, max_size=40).map("".join)
 
 
+@pytest.mark.slow
 @example("- [a|i=0.1] x\n  - [c|i=0.9] y", 40)
 @example("[a|i=0.1] x\n[c|i=0.9] y\n", 40)
 @settings(deadline=None, max_examples=400)
@@ -217,6 +218,7 @@ def test_entries_are_in_order_and_apart(text: str) -> None:
         last = entry.last
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(LOGS, st.lists(st.integers(0, 60), min_size=1, max_size=6))
 def test_day_by_day_is_all_at_once(text: str, days: list[int]) -> None:

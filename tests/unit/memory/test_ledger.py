@@ -139,6 +139,7 @@ SOUGHT = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(sought=SOUGHT, size=st.integers(1, 5), few=st.booleans())
 def test_entries_that_are_asked_for(lived: Ledger, sought: LedgerQuery, size: int, few: bool) -> None:

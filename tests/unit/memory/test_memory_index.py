@@ -214,6 +214,7 @@ _LINES = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(_LINES, max_size=12), st.sampled_from([b"\n", b"\r\n"]), st.booleans())
 @settings(max_examples=300, deadline=None)
 def test_dropping_keeps_every_other_byte(lines: list[bytes], newline: bytes, is_ended: bool) -> None:
@@ -291,6 +292,7 @@ def test_our_line_is_found_again_whatever_a_card_is_called(names: list[str], top
         assert "\n" not in line
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from([b"](", b"[[", b"cards/", b"a.md", b"<", b">", b"(", b")", b"\\", b" ", b"#", b"\n"])))
 @settings(max_examples=300, deadline=None)
 def test_links_are_told_in_any_text(pieces: list[bytes]) -> None:
@@ -308,6 +310,7 @@ def test_words_in_double_brackets_that_are_no_card_may_be_anything() -> None:
 _LETTERS = st.sampled_from("abcdef")
 
 
+@pytest.mark.slow
 @given(st.lists(_LETTERS, max_size=14), st.sets(_LETTERS), st.sets(_LETTERS), st.sampled_from([b"\n", b"\r\n"]))
 @settings(max_examples=300, deadline=None)
 def test_mending_all_at_once_is_mending_one_by_one(

@@ -201,6 +201,7 @@ class TestHandoffNew:
         done = run_cli("handoff", "new", *given, *more, cwd=repo)
         return done.returncode, done.stdout, done.stderr
 
+    @pytest.mark.slow
     def test_the_second_repository_is_not_refused(self, place: Place) -> None:
         release(place, other_repo(place, "llm"), "llm-release.md", "Uploads happen by hand.", 9)
         place.ingest()
@@ -245,6 +246,7 @@ class TestHandoffNew:
         assert len(place.cards()) == 4
         assert all(name.startswith("llm-") and name.isascii() for name in place.cards())
 
+    @pytest.mark.slow
     def test_an_update_that_drops_most_says_how_to_keep_it(self, place: Place) -> None:
         llm = other_repo(place, "llm")
         release(place, llm, "llm-release.md", "Uploads happen by hand, from the machine of whoever is on duty.", 9)

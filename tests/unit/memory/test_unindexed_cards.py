@@ -172,6 +172,7 @@ def test_a_file_that_is_named_in_passing_gets_its_line(place: Place, path: str) 
     assert "python" in linked(place)
 
 
+@pytest.mark.slow
 def test_it_is_said_how_many_cards_are_left_out(place: Place) -> None:
     with_lines(place)
     put(place, "MEMORY.md", without_lines(place.index(), "ci-3", "ci-4"))

@@ -127,6 +127,7 @@ def test_the_slow_way_is_the_plain_way(text: str) -> None:
     assert split_chunks(text) == plain_chunks(text)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
@@ -143,6 +144,7 @@ def test_by_entry_is_the_plain_way(lines: list[str]) -> None:
 ANY_LINES = st.lists(st.one_of(st.text(max_size=200), MIXED_LINES), max_size=25)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(ANY_LINES.map("\n".join), st.booleans())
 def test_every_line_is_in_a_chunk(text: str, by_entry: bool) -> None:
@@ -303,6 +305,7 @@ def test_digests_are_of_the_text(tmp_path: Path) -> None:
     assert prepared.digest == hashlib.sha256(file.read_bytes()).digest()
 
 
+@pytest.mark.slow
 def test_long_inputs_finish() -> None:
     chance = random.Random(1)
     for text in (

@@ -342,6 +342,7 @@ class TestStatic(EmbedderContract):
         del static
         assert watched() is None, "16 MB for each of them in a process that lives long"
 
+    @pytest.mark.slow
     def test_many_at_once_are_as_one_by_one(self, embedder: Embedder) -> None:
         texts = [f"{text} {number}" for number in range(40) for text in TEXTS]
         for one, many in zip((embedder.embed([text])[0] for text in texts), embedder.embed(texts), strict=True):

@@ -164,6 +164,7 @@ def old_and_new(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return place
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("identifier", IDENTIFIERS)
 def test_an_identifier_is_found_whatever_its_age(old_and_new: Place, identifier: str) -> None:
     answer = search(old_and_new, f"what about {identifier} and the boiler pump")
@@ -846,6 +847,7 @@ def test_json_of_search(memory: Place) -> None:
     assert hit["citation"].startswith("memory/cards/staging-proxy.md#L")
 
 
+@pytest.mark.slow
 def test_json_of_index_and_get(memory: Place) -> None:
     data = cli(memory, "index")
     assert (data["exit"], data["schema"]) == (0, "truekeep.index/1")
@@ -884,6 +886,7 @@ def test_every_no_has_its_code(memory: Place, arguments: tuple[str, ...], exit_c
     assert (data["exit"], data["error"]["code"]) == (exit_code, code)
 
 
+@pytest.mark.slow
 def test_no_workspace(tmp_path: Path) -> None:
     for command in (("search", "x"), ("get", "x"), ("index",)):
         assert run_cli(*command, "-w", str(tmp_path / "none")).returncode == 6
@@ -911,6 +914,7 @@ def test_what_a_person_reads(memory: Place) -> None:
         assert "Example: truekeep" in help_text
 
 
+@pytest.mark.slow
 def test_nothing_speaks_to_the_terminal(memory: Place) -> None:
     evil = "The \x1b]0;owned\x07 otter \u202e lives \x9b31m here\r\nand \x07 rings\n"
     remember(memory, "memory/cards/otter\x1b[31m.md", evil)
@@ -933,6 +937,7 @@ def test_since_takes_days_and_ages(stores: Place) -> None:
     assert "memory/2026-06-01.md" in found
 
 
+@pytest.mark.slow
 def test_the_background_goes_on_where_search_stops(memory: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """A search whose index is for another embedder starts a rebuild that outlives it."""
     reindex(memory)

@@ -336,6 +336,7 @@ def test_options_and_standard_input_are_one_checkpoint_where_it_is_asked_for(pla
     assert "one\n\ntwo\n" in read(place, "memory/checkpoints/subagent-x.md")
 
 
+@pytest.mark.slow
 def test_what_is_on_standard_input_is_not_taken_unasked(place: Place) -> None:
     """In a loop over lines, it is the loop's."""
     loop = f'while read x; do {sys.executable} -m truekeep checkpoint --summary "$x" -w {place.workspace}; done'

@@ -77,6 +77,7 @@ def test_a_session_that_only_left_a_handoff_did_work_and_left_what_it_learned(he
     assert [(item["sessions"], item["worked"], item["closed"]) for item in data["closeout"]] == [(1, 1, 1)]
 
 
+@pytest.mark.slow
 def test_what_was_adopted_is_no_sessions(here: Place, own_home: Path) -> None:
     memory = own_home / ".claude" / "projects" / "x" / "memory"
     memory.mkdir(parents=True)
@@ -118,6 +119,7 @@ def test_what_was_left_before_a_session_was_resumed_does_not_count(here: Place) 
 # --- Commits ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_commit_of_someone_else_is_not_the_sessions(here: Place) -> None:
     transcript(here, '{"type": "user", "message": {"content": "hi"}}\n')
     hook(here, "session-start", source="startup")
@@ -149,6 +151,7 @@ COMMANDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("harness", ["claude", "codex"])
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0])
 def test_a_checkpoint_of_this_session_is_something_left(here: Place, words: list[str], harness: str) -> None:
@@ -174,6 +177,7 @@ def test_where_the_session_is_not_named_the_writer_and_the_place_tell(here: Plac
     assert record_of("s1").is_closed
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_an_earlier_session_does_not_count(here: Place) -> None:
     assert run_cli("note", "log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
     time.sleep(0.02)
@@ -193,6 +197,7 @@ def elsewhere(here: Place, monkeypatch: pytest.MonkeyPatch) -> Place:
     return here
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["--writer", "Ada"], ["--writer", "codex"]], ids=str)
 def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str]) -> None:
     done = run_cli("note", "log", "Split it.", *words, cwd=elsewhere.repo)
@@ -203,6 +208,7 @@ def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str
     assert "left no memory handoff" in hook(elsewhere, "stop")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_id", [True, False])
 def test_what_the_session_itself_says_is_one(elsewhere: Place, has_id: bool) -> None:
     words, variables = ([], {SESSION["claude"]: "s1"}) if has_id else (["--writer", "claude"], {})
@@ -242,6 +248,7 @@ def called(name: str, **arguments: str) -> dict[str, Any]:
 ROWS = [{"type": "session", "id": "o1"}, called("read", path="a"), called("write", path="a"), called("edit", path="a")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("store", ["file", "database"])
 def test_openclaws_sessions_did_work_too(here: Place, own_home: Path, store: str) -> None:
     database = AgentDatabase(own_home) if store == "database" else None
@@ -269,6 +276,7 @@ def test_openclaws_sessions_did_work_too(here: Place, own_home: Path, store: str
         database.close()
 
 
+@pytest.mark.slow
 def test_openclaws_sessions_have_a_record_each(here: Place) -> None:
     """The key is the same for all that follow each other; without a name of its own, a session is not noted."""
     for name in ("o1", "o2", "agent:main:main", ""):
@@ -277,6 +285,7 @@ def test_openclaws_sessions_have_a_record_each(here: Place) -> None:
     assert [record.id for record in session_record.iter_records()] == ["o1", "o2"]
 
 
+@pytest.mark.slow
 def test_openclaw_uses_any_inbox(here: Place, own_home: Path) -> None:
     path = own_home / ".openclaw/agents/main/sessions/o1.jsonl"
     path.parent.mkdir(parents=True)

@@ -100,6 +100,7 @@ def test_what_was_filed_after_the_last_look_at_the_index_is_known(here: Place, i
     assert "memory/cards/second.md" in text
 
 
+@pytest.mark.slow
 def test_without_an_index_the_newest_files_are_told_of_and_all_are_counted(here: Place) -> None:
     cards = here.workspace / "memory" / "cards"
     for number in range(1_200):
@@ -209,6 +210,7 @@ _HIDDEN = (
 )
 
 
+@pytest.mark.slow
 def test_no_terminal_code_and_nothing_hidden_is_told(here: Place) -> None:
     for name in ("HANDOVER.md", "MEMORY.md", "memory/2026-11-15.md", "memory/ops/corrections.md"):
         path = here.workspace / name

@@ -77,12 +77,14 @@ FASTER = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("act", FASTER)
 def test_what_grows_faster(act: object) -> None:
     with pytest.raises(AssertionError, match="for 6 times the input"):
         assert_about_linear(lambda size: act("abc\n" * size), 40)  # type: ignore[operator]
 
 
+@pytest.mark.slow
 def test_a_pattern_that_backtracks_is_ended() -> None:
     with pytest.raises(Endless), unless_endless(0.2):
         re.search("(a+)+b", "a" * 60)

@@ -75,6 +75,7 @@ def test_scanner_agrees_with_the_parser(text: str) -> None:
     ]
 
 
+@pytest.mark.slow
 @given(st.text(alphabet="#`~<>!- \nabc", max_size=60))
 @settings(max_examples=600, deadline=None)
 def test_scanner_agrees_on_any_characters(text: str) -> None:

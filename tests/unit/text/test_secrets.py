@@ -740,6 +740,7 @@ PIECES = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first example pays for compiling rules
 @given(st.lists(PIECES, max_size=8).map("".join))
 def test_the_gates_stop_wherever_a_rule_would(text: str) -> None:

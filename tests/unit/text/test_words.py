@@ -242,6 +242,7 @@ LONG = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", LONG, ids=range(len(LONG)))
 def test_long_input_is_finished_with(text: str) -> None:
     find_identifiers(text)

@@ -678,6 +678,7 @@ def test_lines_too_long_keep_their_place(tmp_path: Path) -> None:
     assert turns_of("claude", lines[0].strip() + b" " * MAX_LINE) == []
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_one_line(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     with path.open("wb") as file:
@@ -816,6 +817,7 @@ def test_a_head_may_hold_anything(tmp_path: Path) -> None:
     assert (session.branch, session.started_at) == ("", "")
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(data=st.binary(max_size=200) | st.builds(lambda value: json.dumps(value).encode(), JSON))
 def test_no_head_raises(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:

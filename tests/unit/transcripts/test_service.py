@@ -425,6 +425,7 @@ def kept_texts(home: Path) -> list[list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_in_bounded_memory(place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A 2 GB file would take a minute; 120 MB in stretches of 8 MB tell the same."""
     monkeypatch.setattr(incremental, "PORTION_BYTES", 8 << 20)
@@ -735,6 +736,7 @@ def test_another_machine_keeps_its_sessions_in_its_own_archive(
     assert (own_home / ".local/state/truekeep/transcripts/archive.sqlite").exists()
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_workspace_keeps_its_sessions(own_home: Path, tmp_path: Path) -> None:
     original = write_session(place_of(own_home, "claude"), dialogue("claude", "said on a producer", "and answered"))
     done = run_cli("transcripts", "sync", cwd=tmp_path)
@@ -1020,12 +1022,14 @@ def test_a_name_that_means_several(some: Place) -> None:
             workspace.sessions.transcripts().conversation(name)
 
 
+@pytest.mark.slow
 def test_without_an_archive(place: Place) -> None:
     assert cli(place, "transcripts", "list")["sessions"] == []
     assert cli(place, "transcripts", "show", "x")["error"]["hint"] == "run `truekeep transcripts sync` first"
     assert not archive_file(place).parent.exists()
 
 
+@pytest.mark.slow
 def test_sync_says_what_it_did(place: Place, own_home: Path) -> None:
     write_session(place_of(own_home, "claude"), dialogue("claude", "x"), at=None)
     done = run_cli("transcripts", "sync", "-w", str(place.workspace))
@@ -1038,6 +1042,7 @@ def test_sync_says_what_it_did(place: Place, own_home: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_fork_says_where_it_comes_from(place: Place, own_home: Path) -> None:
     shared = dialogue("claude", "Why?", LONG, "So?")
     write_session(place_of(own_home, "claude"), [*shared, *dialogue("claude", "left")])
@@ -1056,6 +1061,7 @@ def test_help_loads_no_database() -> None:
     assert done.stdout.splitlines()[-1] == "False False"
 
 
+@pytest.mark.slow
 def test_keeping_is_configured(place: Place) -> None:
     place.configure('[transcripts]\nkeep_days = "long"\nkeep = 1\n')
     done = run_cli("transcripts", "list", "-w", str(place.workspace))

@@ -646,6 +646,7 @@ PIECES = st.sampled_from(
 TEXTS = st.one_of(st.text(max_size=200), st.lists(PIECES, max_size=30).map("".join))
 
 
+@pytest.mark.slow
 @settings(max_examples=250, deadline=None)
 @given(TEXTS)
 @example("`a.py:1`\r\n`b.py`")
@@ -746,6 +747,7 @@ def test_many_lines_take_about_linear_work() -> None:
 # --- The command ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_command_shows_claims_and_why(tmp_path: Path) -> None:
     file = tmp_path / "note.md"
     file.write_text("`load_all` in `src/a.py`, not origin/main but `iterator`; `src/b.py` was removed.\n")

@@ -1372,6 +1372,7 @@ def test_one_thing_over_and_over(language: str) -> None:
             assert set(names(cleaned, language)) == {one.name.encode() for one in definitions(cleaned, language)}
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(LANGUAGES), st.one_of(st.binary(max_size=300), st.lists(st.sampled_from(PIECES)).map(b"".join)))
 @example("python", b"\xef\xbb\xbf")
@@ -1381,6 +1382,7 @@ def test_any_bytes(language: str, data: bytes) -> None:
     defined(data, language)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from(sorted(SAMPLES)), st.data())
 def test_a_sample_with_something_cut_out_and_something_put_in(path: str, data: st.DataObject) -> None:

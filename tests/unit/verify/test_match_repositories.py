@@ -132,6 +132,7 @@ class TestFinding:
         assert (match.outcome, match.repository) == ("ambiguous", "")
         assert "no name that tells it from another" in match.why
 
+    @pytest.mark.slow
     def test_a_checkout_that_cannot_be_read_is_told(self, two: Place) -> None:
         (two.base / "repos" / "broken" / ".git").mkdir(parents=True)
         note(two, ABOUT_BILLING)
@@ -251,6 +252,7 @@ class TestFixing:
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("newline", ["\n", "\r\n"])
     def test_one_line_is_written_and_undone(self, two: Place, newline: str) -> None:
         old = f"\ufeff---\ntopic: A\nupdated: 2026-02-01\nown: [x]\n---\n{ABOUT_BILLING}".replace(
@@ -271,6 +273,7 @@ class TestFixing:
             workspace.history.undo(entry.id)
         assert card.read_bytes() == old
 
+    @pytest.mark.slow
     def test_an_empty_key_is_filled(self, two: Place) -> None:
         card = note(two, ABOUT_BILLING, repository="")
         self.fix(two)
@@ -295,6 +298,7 @@ class TestFixing:
         assert card.read_bytes() == old
         assert run_cli("repos", "match", "--dry-run", "-w", str(two.workspace)).returncode == 2
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         ("text", "why"),
         [
@@ -323,11 +327,13 @@ class TestFixing:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_repos_alone_is_as_it_was(self, two: Place) -> None:
         done = run_cli("repos", "-w", str(two.workspace))
         assert BILLING in done.stdout
         assert json.loads(run_cli("repos", "--json", "-w", str(two.workspace)).stdout)["schema"] == "truekeep.repos/1"
 
+    @pytest.mark.slow
     def test_named_cards_only(self, two: Place) -> None:
         note(two, ABOUT_BILLING, "a.md")
         note(two, ABOUT_BILLING, "b.md")
@@ -339,6 +345,7 @@ class TestCommand:
         assert f"memory/cards/c.md: it says already that it is about {LEDGER}" in done.stderr
         assert "TOOLS.md: not a card" in done.stderr
 
+    @pytest.mark.slow
     def test_candidates_are_named_and_the_next_step_too(self, two: Place) -> None:
         note(two, f"{ABOUT_BILLING} Then `reverse_posting()` in `src/postings.py` books it.", "a.md")
         note(two, ABOUT_BILLING, "b.md")

@@ -638,6 +638,7 @@ class TestDrafts:
         assert "(memory/cards/note.md)" in (app.workspace / "MEMORY.md").read_text()
         assert len(app.drafts()) == 1
 
+    @pytest.mark.slow
     def test_approving_a_removal_says_that_the_card_was_removed(self, app: Place) -> None:
         path = note(app, "`src/dead.py` counts them.\n")
         fix(app)
@@ -871,6 +872,7 @@ def test_in_a_repository_without_a_commit_nothing_could_be_checked(place: Place)
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_fix_says_what_it_did(self, app: Place) -> None:
         note(app, "See `src/old.py`. See `src/dead.py`. Words are split.")
         done = run_cli("verify", "--fix", "-w", str(app.workspace))
@@ -892,6 +894,7 @@ class TestCommand:
         data = json.loads(run_cli("verify", "--fix", "--json", "-w", str(app.workspace)).stdout)
         assert [(item["draft"], item["waiting"]) for item in data["repairs"]] == [("", draft.stem)]
 
+    @pytest.mark.slow
     def test_a_draft_says_that_verify_made_it(self, app: Place) -> None:
         note(app, "`src/dead.py` counts them. Words are split.", writer="codex")
         fix(app)
@@ -909,11 +912,13 @@ class TestCommand:
         data = json.loads(run_cli("verify", "--json", "-w", str(app.workspace)).stdout)
         assert ("5", "src/old.py:5") in [(item["text"], item["shown"]) for item in data["files"][0]["claims"]]
 
+    @pytest.mark.slow
     def test_a_path_that_follows_its_symbol_is_named_by_itself(self, app: Place) -> None:
         note(app, "`leaves()` is defined in `src/part.py`.")
         data = json.loads(run_cli("verify", "--fix", "--json", "-w", str(app.workspace)).stdout)
         assert [(edit["old"], edit["new"]) for edit in data["repairs"][0]["edits"]] == [("src/part.py", "src/rest.py")]
 
+    @pytest.mark.slow
     def test_a_long_list_of_edits_says_how_many_more(self, app: Place) -> None:
         names = ("src/old.py", "./src/old.py", "src/old.py:1", "src/old.py:2", "src/old.py:5", "src/old.py:6", "old.py")
         note(app, "".join(f"- `{name}` is one.\n" for name in names))
@@ -923,6 +928,7 @@ class TestCommand:
         assert line.endswith("; … and 3 more")
         assert "; … and 3 more" in run_cli("history", "note.md", "-w", str(app.workspace)).stdout
 
+    @pytest.mark.slow
     def test_dry_run_says_what_it_would_do(self, app: Place) -> None:
         note(app, "See `src/old.py`. See `src/dead.py`. Words are split.")
         before = tree(app.workspace)
@@ -932,6 +938,7 @@ class TestCommand:
         assert "would propose to drop from memory/cards/note.md" in done.stdout
         assert tree(app.workspace) == before
 
+    @pytest.mark.slow
     def test_json(self, app: Place) -> None:
         note(app, "See `src/old.py`.")
         data = json.loads(run_cli("verify", "--fix", "--json", "-w", str(app.workspace)).stdout)
@@ -940,12 +947,14 @@ class TestCommand:
         assert [(edit["old"], edit["new"]) for edit in repair["edits"]] == [("src/old.py", "lib/new.py")]
         assert len(data["done"]) == 1
 
+    @pytest.mark.slow
     def test_files_that_are_not_written_are_named(self, app: Place, tmp_path: Path) -> None:
         (tmp_path / "AGENTS.md").write_text("See `src/old.py`.\n")
         done = run_cli("verify", "AGENTS.md", "--repo", str(app.repo), "--fix", "-w", str(app.workspace), cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "AGENTS.md" in (done.stdout + done.stderr).rpartition("1 moved")[2]
 
+    @pytest.mark.slow
     def test_history_and_undo_by_command(self, app: Place) -> None:
         path = note(app, "See `src/old.py`.")
         before = path.read_bytes()

@@ -537,6 +537,7 @@ def test_m2_a_shallow_clone_says_what_its_tree_says(place: Place) -> None:
         assert told["old_helper"].verdict == told["DEAD_SETTING"].verdict == "unverifiable"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "wanted", "undated"),
     [
@@ -611,6 +612,7 @@ def test_m2_the_command_fails_where_something_is_gone_or_nothing_could_be_checke
     assert apart(place, "verify", "--exit-code").code == 0
 
 
+@pytest.mark.slow
 def test_m2_a_shallow_clone_that_is_deepened_is_asked_again(place: Place) -> None:
     first = rotten(place)
     clone(place, "--depth", "1", keep=True)
@@ -655,6 +657,7 @@ def test_m2_a_partial_clone_says_what_its_commits_say_and_fetches_nothing(
     assert told["old_helper"] == "unverifiable"
 
 
+@pytest.mark.slow
 def test_m2_reading_a_partial_clone_leaves_no_folder_behind(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -678,6 +681,7 @@ def test_m2_a_partial_and_sparse_clone_knows_names_and_not_what_is_in_files(plac
         assert told["src/dead.py"] == "gone"
 
 
+@pytest.mark.slow
 def test_m2_a_git_that_dies_leaves_nothing_open(place: Place) -> None:
     rotten(place)
     clone(place, "--filter=blob:none", "--sparse")
@@ -817,6 +821,7 @@ STATES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("state", list(STATES))
 def test_m3_a_state_in_progress_is_named_and_nothing_is_written(place: Place, state: str) -> None:
     first = rotten(place)
@@ -953,6 +958,7 @@ def test_m6_a_submodule_is_a_name_and_nothing_inside_is_invented(place: Place) -
     assert told["inner_function"] == told["vendor/inner/lib/missing.py"] == "unverifiable"
 
 
+@pytest.mark.slow
 def test_m6_a_submodule_that_is_not_checked_out_says_nothing_about_its_files(place: Place) -> None:
     with_submodule(place)
     git(place.repo, "submodule", "deinit", "-q", "-f", "--all")
@@ -980,6 +986,7 @@ def test_m6_paths_that_a_sparse_checkout_leaves_out_are_known(place: Place, cone
     assert told["src/legacy.py"].place == "src/core/modern.py"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cone", [True, False])
 def test_m6_a_sparse_checkout_says_what_a_whole_one_says(place: Place, cone: bool) -> None:
     first = rotten(place)
@@ -1029,6 +1036,7 @@ def test_m6_several_clones_and_worktrees_of_one_remote(place: Place) -> None:
     assert words(checked(place)) == sound(first), "one checkout's facts must not answer for another one"
 
 
+@pytest.mark.slow
 def test_m6_a_worktree_says_what_its_clone_says(place: Place) -> None:
     first = rotten(place)
     side = place.base / "repos" / "side"
@@ -1157,6 +1165,7 @@ def anew(root: Path, first: str) -> None:
     commit(root, day=LATER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rewrite", [amend, rebase, reset, reset_and_forget, back, anew], ids=lambda rewrite: rewrite.__name__
 )
@@ -1190,6 +1199,7 @@ def test_m7_going_back_and_forth_is_told_apart(place: Place) -> None:
     assert words(checked(place)) == sound(first)
 
 
+@pytest.mark.slow
 def test_m7_a_branch_that_moves_on_is_read_from_where_it_was(place: Place) -> None:
     first = rotten(place)
     assert words(checked(place)) == sound(first)
@@ -1328,6 +1338,7 @@ def an_odd_repository(place: Place, names: tuple[bytes, ...]) -> dict[str, str]:
     return wanted | {"src/legacy.py": "moved"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "names",
     [
@@ -1354,6 +1365,7 @@ def test_m13_files_of_odd_names_are_files_like_others_and_shown_escaped(place: P
     assert_plain(said.out + said.err)
 
 
+@pytest.mark.slow
 def test_m13_a_terminal_gets_no_codes_but_our_own(place: Place) -> None:
     """Into a pipe colours are stripped, and a name's codes with them; a terminal sees what is really printed."""
     an_odd_repository(place, TERMINAL)

@@ -1582,6 +1582,7 @@ class TestKept:
         )
         assert one(app) == {"fetch": ("confirmed", "defined")}
 
+    @pytest.mark.slow
     def test_reading_never_renews_what_a_check_saw(self, app: Place) -> None:
         note(app, "`fetch()` gets it.", updated="")
         verify(app)
@@ -1592,6 +1593,7 @@ class TestKept:
             workspace.verification.verify_text("`fetch()` gets it.", repository=app.repo)
         assert one(app) == {"fetch": ("changed", "body-changed")}
 
+    @pytest.mark.slow
     def test_reading_never_makes_a_first_print(self, app: Place) -> None:
         note(app, "`fetch()` gets it.", updated="")
         with app.open() as workspace:
@@ -1660,6 +1662,7 @@ class TestKept:
 
 
 class TestCommand:
+    @pytest.mark.slow
     def test_what_is_wrong_with_evidence_and_the_next_step(self, app: Place) -> None:
         note(app, "See `src/old.py` and `src/none.py`, not `src/api.py`.", updated="2026-02-01")
         note(app, "All is well in `src/api.py`.", "well.md")
@@ -1672,6 +1675,7 @@ class TestCommand:
         assert "2 memories: 1 gone, 1 moved, 2 confirmed" in done.stdout
         assert "truekeep verify --fix" in done.stdout
 
+    @pytest.mark.slow
     def test_each_reason_names_a_place(self, app: Place) -> None:
         note(app, "All is well.\n\n`brand_new()` is nice.\n\n`brand_newer()` is nicer.")
         note(app, "See `src/none.py`.", "none.md", repository="")
@@ -1683,6 +1687,7 @@ class TestCommand:
         ]
         assert "next: `truekeep repos match` says which repository the cards are about that name none (1 here)" in said
 
+    @pytest.mark.slow
     def test_a_reason_is_told_once_wherever_it_was_met(self, app: Place) -> None:
         for number in (1, 2, 3):
             name = f"only_told_{number}"
@@ -1692,6 +1697,7 @@ class TestCommand:
         assert "3 unverifiable: no code here defines or uses it; now only named in documents (" in said
         assert "next:" not in said
 
+    @pytest.mark.slow
     def test_more_reasons_than_are_told_are_counted(self, app: Place) -> None:
         for number in range(7):
             note(app, "See `src/none.py`.", f"{number}.md", repository=f"github.com/me/none{number}")
@@ -1706,6 +1712,7 @@ class TestCommand:
         note(app, "See `src/old.py`.", updated="2026-02-01")
         assert run_cli("verify", "--exit-code", "-w", str(app.workspace)).returncode == 12
 
+    @pytest.mark.slow
     def test_json_says_all_that_is_known(self, app: Place) -> None:
         note(app, "See `src/old.py`.", updated="2026-02-01")
         done = run_cli("verify", "--json", "-w", str(app.workspace))
@@ -1726,6 +1733,7 @@ class TestCommand:
         }
         assert data["summary"] == {"files": 1, "confirmed": 0, "moved": 1, "changed": 0, "gone": 0, "unverifiable": 0}
 
+    @pytest.mark.slow
     def test_any_text_from_standard_input(self, app: Place) -> None:
         text = "See `src/old.py` and `src/none.py` on port 5999 here."
         done = run_cli("verify", "--stdin", "--json", cwd=app.repo, stdin=text)

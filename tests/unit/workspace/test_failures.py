@@ -237,6 +237,7 @@ def test_a_bug_in_one_reading_or_check_stops_no_other(
 # --- Drafts ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_drafts_that_wait_need_a_person(place: Place, visitor: Visitor) -> None:
     with place.open() as workspace:
         workspace.verification.verify()

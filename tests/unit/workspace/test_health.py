@@ -76,6 +76,7 @@ def facts(created: str, updated: str = "", confirmed: str = "") -> CardFacts:
 DAYS = st.one_of(st.just(""), st.dates(date(2019, 1, 1), date(2027, 12, 31)).map(date.isoformat), st.just("2026-02-30"))
 
 
+@pytest.mark.slow
 @given(st.lists(st.builds(facts, DAYS, DAYS, DAYS), max_size=40))
 def test_every_card_is_counted_once(cards: list[CardFacts]) -> None:
     since = TODAY - timedelta(days=WEEKS * 7 - 1)
@@ -123,6 +124,7 @@ def test_the_oldest_card_against_the_budget(place: Place, ago: int, verdict: str
     assert bool(reading.hint) == (verdict != "ok")
 
 
+@pytest.mark.slow
 def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
     put(place, "old.md", created=day(100))
     put(place, "older.md", created=day(170))
@@ -218,6 +220,7 @@ def test_topics_that_two_cards_have(place: Place) -> None:
     assert see(place).get("duplicates").verdict == OK
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("repositories", "doubled"),
     [
@@ -435,6 +438,7 @@ def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None
     assert index.read_bytes() == before, "what is damaged is told, and left for doctor"
 
 
+@pytest.mark.slow
 def test_frontmatter_with_its_place(place: Place) -> None:
     put(place, "a.md", created=day(-40))
     put(place, "b.md", created=day(3), updated=day(9))
@@ -471,6 +475,7 @@ def test_the_disk(place: Place) -> None:
 # --- State that is missing or damaged -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_status_leaves_memory_as_it_is(place: Place) -> None:
     put(place, "a.md", created=day(200))
     before = tree(place.workspace)
@@ -536,6 +541,7 @@ def test_a_damaged_state_file_costs_its_own_line(place: Place, name: str) -> Non
     assert run_cli("status", "--exit-code", TRUEKEEP_WORKSPACE=str(place.workspace)).returncode == 1
 
 
+@pytest.mark.slow
 def test_missing_state_files(place: Place) -> None:
     put(place, "a.md", created=day(2))
     for item in (place.workspace / ".truekeep").iterdir():
@@ -560,6 +566,7 @@ def test_a_file_that_cannot_be_read_is_named(place: Place) -> None:
 READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99; shift; exec "$@"'
 
 
+@pytest.mark.slow
 @pytest.mark.needs("unshare")
 def test_a_workspace_that_cannot_be_written(place: Place) -> None:
     put(place, "a.md", created=day(200))
@@ -677,6 +684,7 @@ def on_a_terminal(place: Place, **environment: str) -> str:
     return said.decode()
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_plots_and_a_pipe_gets_numbers(place: Place) -> None:
     put(place, "a.md", created=datetime.now().astimezone().date().isoformat())
     said = on_a_terminal(place, PYTHONIOENCODING="utf-8")
@@ -688,6 +696,7 @@ def test_a_terminal_gets_plots_and_a_pipe_gets_numbers(place: Place) -> None:
     assert not set("▁█→\x1b") & set(piped)
 
 
+@pytest.mark.slow
 def test_letters_that_a_terminal_lacks(place: Place) -> None:
     put(place, "ä.md", "Ä", created=day(400))
     said = on_a_terminal(place, PYTHONIOENCODING="ascii")
@@ -695,6 +704,7 @@ def test_letters_that_a_terminal_lacks(place: Place) -> None:
     assert r"\xe4.md" in said
 
 
+@pytest.mark.slow
 def test_the_shape_of_the_json(place: Place) -> None:
     put(place, "a.md", created=day(2))
     found = told(place)
@@ -731,6 +741,7 @@ def test_without_a_workspace_it_says_what_it_can(tmp_path: Path) -> None:
     assert (done.returncode, found["memory"], found["health"], found["waiting_here"]) == (0, None, None, 0)
 
 
+@pytest.mark.slow
 def test_a_card_that_speaks_to_the_terminal(place: Place) -> None:
     put(place, "a.md", "x\x1b[2J\u202e", created="2026-99-99\x1b[2J")
     (place.workspace / "memory" / "cards" / "b\x1b[2J\u202e.md").write_text("---\ntopic: b\n---\nb\n")

@@ -31,6 +31,7 @@ def logs(place: Place) -> Path:
     return place.workspace / ".truekeep" / "logs"
 
 
+@pytest.mark.slow
 @given(days=st.lists(DAYS, max_size=5), last=DAYS)
 def test_what_is_noted_is_read(tmp_path_factory: pytest.TempPathFactory, days: list[Day], last: Day) -> None:
     folder = str(tmp_path_factory.mktemp("logs"))
@@ -130,6 +131,7 @@ def test_claims_are_noted_by_their_verdicts(place: Place) -> None:
         assert workspace.health.days()[-1].verdicts == {"confirmed": 2}
 
 
+@pytest.mark.slow
 def test_verify_notes_the_day_if_all_of_memory_is_checked(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()

@@ -658,6 +658,7 @@ class TestWrites:
         desk.ingest()
         assert desk.place.cards() == ["one.md"]
 
+    @pytest.mark.slow
     def test_who_went_on_writing_is_told_with_the_day(self, fleet: Fleet) -> None:
         desk, laptop = fleet.desk, fleet.join("laptop")
         laptop.take(now=NOW)
@@ -799,6 +800,7 @@ def killed_at(number: int, monkeypatch: pytest.MonkeyPatch, act: Callable[[], ob
     return False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("verb", ["take", "release", "init"])
 def test_killed_at_any_step(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     """What is seen in between is the state before or the one after, and running it again gets there."""

@@ -240,6 +240,7 @@ def test_a_dry_run_shows_the_new_status(place: Place) -> None:
     assert "red" in read(place, "memory/projects/app.md")
 
 
+@pytest.mark.slow
 def test_who_has_no_workspace_is_not_told_to_make_a_second_one(tmp_path: Path) -> None:
     repo = git_repo(tmp_path / "app")
     for command in (["wake"], ["note", "heartbeat"]):
@@ -252,6 +253,7 @@ def test_who_has_no_workspace_is_not_told_to_make_a_second_one(tmp_path: Path) -
     assert not (repo / ".claude").exists()
 
 
+@pytest.mark.slow
 def test_too_much_for_a_handoff_is_said_at_once(place: Place) -> None:
     parts = ("summary", "last_action", "system_state", "scope_rules", "dev_model")
     done = run_cli(

@@ -90,6 +90,7 @@ def watched(place: Place) -> Iterator[tuple[Place, Watcher]]:
         yield place, watcher
 
 
+@pytest.mark.slow
 def test_handoffs_are_filed_as_they_come(watched: tuple[Place, Watcher]) -> None:
     place, watcher = watched
     for number in range(1, 4):
@@ -103,6 +104,7 @@ def test_handoffs_are_filed_as_they_come(watched: tuple[Place, Watcher]) -> None
     assert len(log) == 4  # one a run that had something to do
 
 
+@pytest.mark.slow
 def test_repositories_and_inboxes_come_and_go(watched: tuple[Place, Watcher]) -> None:
     place, watcher = watched
     drop(place.base / "repos" / "new" / CODEX, 1)  # a repository that was not there
@@ -119,6 +121,7 @@ def test_repositories_and_inboxes_come_and_go(watched: tuple[Place, Watcher]) ->
     assert watcher.stop(signal.SIGTERM) == 0
 
 
+@pytest.mark.slow
 def test_what_other_machines_leave_is_filed(watched: tuple[Place, Watcher]) -> None:
     place, watcher = watched
     mirror = Mirror.of(place.workspace / ".truekeep", "laptop")
@@ -129,6 +132,7 @@ def test_what_other_machines_leave_is_filed(watched: tuple[Place, Watcher]) -> N
     assert wait_until(lambda: "thing-2.md" in place.cards()), watcher.said
 
 
+@pytest.mark.slow
 def test_half_of_a_handoff_is_never_filed(place: Place) -> None:
     place.configure(settle=1.0)
     place.leave(a_handoff())
@@ -148,6 +152,7 @@ def test_half_of_a_handoff_is_never_filed(place: Place) -> None:
         assert place.drafts() == []
 
 
+@pytest.mark.slow
 def test_errors_are_told_and_survived(place: Place) -> None:
     place.configure(settle=0)
     place.leave(a_handoff())
@@ -172,6 +177,7 @@ def test_errors_are_told_and_survived(place: Place) -> None:
         assert watcher.stop() == 0
 
 
+@pytest.mark.slow
 def test_json_is_one_object_a_line(place: Place) -> None:
     place.leave(a_handoff())
     with watching(place, "--json") as watcher:
@@ -184,6 +190,7 @@ def test_json_is_one_object_a_line(place: Place) -> None:
         assert watcher.stop() == 0
 
 
+@pytest.mark.slow
 def test_only_the_named_repository(place: Place, tmp_path: Path) -> None:
     place.leave(a_handoff())
     apart = tmp_path / "apart"

@@ -438,6 +438,7 @@ def test_a_rules_id_is_its_number_or_its_trigger() -> None:
 WORDS = st.text(alphabet="abcxyz |\\`#*-", min_size=1, max_size=12)
 
 
+@pytest.mark.slow
 @given(
     rows=st.lists(st.tuples(st.integers(0, 500), WORDS), min_size=1, max_size=8, unique_by=lambda row: row[0]),
     at=st.integers(0, 7),
@@ -537,6 +538,7 @@ def test_a_heading_may_say_the_day() -> None:
 HEADINGS = st.sampled_from(["One", "Two", "Three", '"', "\\", "ü", "## x", ""])
 
 
+@pytest.mark.slow
 @given(sections=st.lists(st.tuples(HEADINGS, st.text(min_size=0, max_size=20)), max_size=6), extra=st.text(max_size=20))
 @settings(max_examples=100, deadline=None)
 def test_ids_of_sections_stay_when_others_are_edited(sections: list[tuple[str, str]], extra: str) -> None:
@@ -594,6 +596,7 @@ SIGNS = st.text(alphabet="|-:#`~[]()<>!\\ \n\r\t.abm/\u00e9\u2028\0", max_size=8
 PATHS = st.sampled_from([CARD, POLICIES, "memory/projects/a.md", "memory/daily/2026-01-05.md"])
 
 
+@pytest.mark.slow
 @given(path=PATHS, text=st.one_of(SIGNS, st.text(max_size=60), SIGNS.map(lambda text: f"---\n{text}\n---\n{text}")))
 @settings(max_examples=300, deadline=None)
 def test_whatever_is_written_gives_valid_records(path: str, text: str) -> None:
@@ -727,6 +730,7 @@ def test_a_value_without_end_is_no_fact(tmp_path: Path) -> None:
     assert "category" not in records[0]
 
 
+@pytest.mark.slow
 def test_no_code_of_the_schema_runs(tmp_path: Path) -> None:
     sql = """
     CREATE TABLE t (a);

@@ -633,6 +633,7 @@ def test_lines_as_truekeep_writes_them_are_plain(tmp_path: Path) -> None:
     assert all(_OWN_LINE.fullmatch(line) for line in lines if line.isascii())
 
 
+@pytest.mark.slow
 @given(LINES)
 @example(ListedFile("a", None, True, False, 1))
 @settings(max_examples=300, deadline=None)

@@ -169,6 +169,7 @@ def test_no_two_records_have_one_id(before: Any, between: Any, after: Any) -> No
             assert len(twins) >= sum(text == record["content"].rstrip() for text in contents.values())
 
 
+@pytest.mark.slow
 @given(
     sections=st.lists(st.text("abcdef ", min_size=3, max_size=12), min_size=2, max_size=6, unique=True),
     at=st.integers(0, 5),

@@ -249,6 +249,7 @@ def test_by_the_command(hostile: Path, tmp_path: Path) -> None:
     assert TOKEN not in f"{done}{plan}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("key", "code", "count"), [("n", 3, 0), ("", 3, 0), ("s", 0, 3), ("a", 0, 11)])
 def test_on_a_terminal_a_person_is_asked(hostile: Path, tmp_path: Path, key: str, code: int, count: int) -> None:
     root = tmp_path / "ws"

@@ -502,6 +502,7 @@ def test_copies_in_other_spellings(tmp_path: Path, how: str, text: str) -> None:
         json.loads(left)
 
 
+@pytest.mark.slow
 @given(
     before=st.text('ab "\\>-\n/é', max_size=12),
     after=st.text('ab "\\>-\n/é', max_size=12),
@@ -648,6 +649,7 @@ def test_purge_leaves_no_trace(
     assert left_over(base) == []
 
 
+@pytest.mark.slow
 @given(
     lines=st.lists(st.sampled_from(("a", "b", "", "long enough to know", "  c", "tail\t")), max_size=8), data=st.data()
 )

@@ -471,6 +471,7 @@ def test_any_value_anywhere_is_told_and_never_raised(data: st.DataObject, value:
 KINDS = ("memory-record", "delta-record", "manifest", "delta-manifest", "credentials", "truekeep-file")
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.data(), JSON)
 def test_any_object_may_be_asked_about(data: st.DataObject, value: Any) -> None:
