@@ -155,11 +155,15 @@ class StateFolder:
         return tuple(written)
 
     def _name_repositories(self, text: str) -> bool:
-        """Replace a configuration that is still the default without repositories, as an import leaves it."""
+        """Write the repositories into a configuration that sets nothing yet, as an import leaves it. Comments stay."""
         path = self.path / "config.toml"
-        if path.is_symlink() or path.read_bytes() != render_config(()).encode():
+        if path.is_symlink():
             return False
-        file_io.write_whole(path, text.encode())
+        present = path.read_bytes()
+        if _settings(present) != _settings(render_config(()).encode()):
+            return False
+        line = next(line for line in _settings(text.encode()) if line.startswith(b"repositories"))
+        file_io.write_whole(path, present.replace(b"repositories = []", line, 1))
         return True
 
     def _write_missing(self, name: str, data: bytes) -> bool:
@@ -218,3 +222,8 @@ def append_line(folder: str, name: str, line: str) -> bool:
             file.write(line + "\n")
         return True
     return False
+
+
+def _settings(config: bytes) -> list[bytes]:
+    """The lines of a configuration without comments."""
+    return [line for line in config.splitlines() if line.strip() and not line.startswith(b"#")]
