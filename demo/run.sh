@@ -1,6 +1,6 @@
 #!/bin/sh
 # The main job end to end on a sample workspace: handoffs in, ingested, reviewed, searched, verified, repaired, explained,
-# carried away and back, and told to the next agent.
+# exported and imported, and shown to the next agent.
 # Everything happens below ./demo-home; nothing of yours is touched.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
@@ -161,7 +161,7 @@ run review list
 
 say "The ledger: every act, every line"
 run history
-run why TOOLS.md:2
+run blame TOOLS.md:2
 
 say "Running it again changes nothing"
 run ingest
@@ -193,7 +193,7 @@ cat <<END
   verify      HOME=\$PWD/demo-home .venv/bin/truekeep verify --all
   wake        HOME=\$PWD/demo-home .venv/bin/truekeep wake --repo demo-home/repos/billing
   health      HOME=\$PWD/demo-home .venv/bin/truekeep status
-  upkeep      HOME=\$PWD/demo-home .venv/bin/truekeep reconcile
+  maintain    HOME=\$PWD/demo-home .venv/bin/truekeep reconcile
   browser     HOME=\$PWD/demo-home .venv/bin/truekeep serve
   undo        HOME=\$PWD/demo-home .venv/bin/truekeep undo 2
   commands    docs/commands.md
