@@ -72,9 +72,18 @@ class MemoryFileScanner:
         return not self.is_record_new
 
     def count_waiting(self, db: apsw.Connection) -> int:
-        """The number of files whose state in the index is not the one on disk."""
+        """The number of files that changed since they were indexed.
+
+        A file that was indexed in the moment in which it was written is read again by the next search, and is not
+        counted: as far as its stat shows, nothing changed.
+        """
         waiting = self.find_changes(db, scan_files(self._root, self._extra))
-        return len(waiting.changed) + len(waiting.gone)
+        same = (
+            "SELECT count(*) FROM files WHERE path = ? AND is_settled = 0"
+            " AND size = ? AND mtime_ns = ? AND ctime_ns = ? AND inode = ?"
+        )
+        unsettled = sum(int(db.execute(same, (file.path, *file.stat)).get) for file in waiting.changed)
+        return len(waiting.changed) - unsettled + len(waiting.gone)
 
     def find_changes(self, db: apsw.Connection, scan: FileScan) -> Changes:
         """Compare a scan with the index. Logs that the decay record affects otherwise than before count as changed."""

@@ -978,3 +978,13 @@ def test_searching_loads_little() -> None:
     script = f"import sys, truekeep.interfaces.cli.search, truekeep.search.service; print({loaded})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_what_was_indexed_while_it_was_written_did_not_change(memory: Place) -> None:
+    """The next search reads it again, but nothing says that it is another one."""
+    remember(memory, "memory/2026-08-02.md", "# Log\n\nWritten in this very moment.\n")
+    with memory.open() as workspace:
+        workspace.search.index()
+        assert workspace.search.status().waiting == 0
+        remember(memory, "memory/2026-08-02.md", "# Log\n\nWritten again, and longer.\n")
+        assert workspace.search.status().waiting == 1
