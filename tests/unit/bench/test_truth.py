@@ -253,6 +253,7 @@ def test_what_became_of_each_thing(clone: Path, tmp_path: Path) -> None:
     assert fate("package", "alpha-kit", "pyproject.toml") == ("true", "", False)
 
 
+@pytest.mark.slow
 def test_commits_are_known_lost_or_made_up(clone: Path, tmp_path: Path) -> None:
     judged = judge_clone(clone, tmp_path)
     facts = [fact for fact in judged.facts() if fact.kind == "commit"]

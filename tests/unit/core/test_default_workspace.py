@@ -39,6 +39,7 @@ def test_every_command_uses_the_workspace_that_init_made(memory: Path, own_home:
     assert not (own_home / ".openclaw").exists()
 
 
+@pytest.mark.slow
 def test_hooks_use_it(memory: Path, own_home: Path) -> None:
     (memory / "HANDOVER.md").write_text("# Handover\n\n## Last Action\n\nSplit the parser.\n")
     done = run_cli("hook", "session-start", stdin='{"session_id": "s1"}', cwd=own_home, TRUEKEEP_NO_BACKGROUND="1")
@@ -52,6 +53,7 @@ def test_a_timer_runs_for_it(memory: Path) -> None:
         assert plan_job(workspace.path, 10).command[-2:] == ("--workspace", str(memory))
 
 
+@pytest.mark.slow
 def test_init_again_makes_no_second_one(memory: Path, own_home: Path) -> None:
     done = run_cli("init")
     assert f"{memory}: already a workspace" in done.stdout
@@ -90,6 +92,7 @@ def test_one_that_is_gone_is_told_by_everybody(memory: Path, own_home: Path) -> 
     assert run_cli("init", "~/memory").returncode == 0  # who names it, begins anew
 
 
+@pytest.mark.slow
 def test_a_lost_one_is_replaced_by_the_next(memory: Path, own_home: Path) -> None:
     shutil.rmtree(memory)
     done = run_cli("init", "~/other")
@@ -97,6 +100,7 @@ def test_a_lost_one_is_replaced_by_the_next(memory: Path, own_home: Path) -> Non
     assert read_remembered() == str(own_home / "other")
 
 
+@pytest.mark.slow
 def test_the_environment_comes_first(memory: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUEKEEP_WORKSPACE", "~/elsewhere")
     assert find_workspace() == str(own_home / "elsewhere")
@@ -112,6 +116,7 @@ def upgraded(own_home: Path) -> Path:
     return usual
 
 
+@pytest.mark.slow
 def test_init_elsewhere_leaves_an_upgraded_workspace_in_use(upgraded: Path, own_home: Path) -> None:
     done = run_cli("init", "~/scratch")
     assert "commands and hooks still use ~/.openclaw/workspace" in done.stdout
@@ -273,6 +278,7 @@ def test_memory_that_has_been_in_the_usual_place_stays_there(own_home: Path) -> 
     assert find_workspace() == str(own_home / "claw")
 
 
+@pytest.mark.slow
 def test_a_memory_beside_openclaws_is_made_with_a_word(own_home: Path) -> None:
     put_config(own_home, CONFIGS[0][0])
     done = run_cli("init", "~/memory")

@@ -49,6 +49,7 @@ def test_clones_are_of_one_repository(app: Path, options: tuple[str, ...]) -> No
     assert both(app, app.parent / "clone")
 
 
+@pytest.mark.slow
 def test_worktrees_and_submodules_are(app: Path, tmp_path: Path) -> None:
     git(app, "worktree", "add", "-q", str(tmp_path / "tree"))
     assert both(app, tmp_path / "tree")

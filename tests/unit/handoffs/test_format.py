@@ -158,6 +158,7 @@ def test_render_then_parse_is_identity(title: str, summary: str, facts: list[str
     assert handoff.findings == ()
 
 
+@pytest.mark.slow
 @given(st.text(max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_any_text_is_parsed_without_an_error(text: str) -> None:

@@ -218,6 +218,7 @@ def test_drafts_are_named_by_any_unmistakable_part(place: Place) -> None:
             workspace.review.show("")
 
 
+@pytest.mark.slow
 def test_two_drafts_never_collide(place: Place) -> None:
     for number in range(20):
         place.leave(f"# doubt {number}\n", "2026-11-14-0900-same.md")

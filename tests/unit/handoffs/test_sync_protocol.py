@@ -354,6 +354,7 @@ def test_a_place_reached_through_a_symlink_is_not_read(ends: Ends, tmp_path: Pat
     assert ends.collect() == protocol.ExchangeReport(0, 0, (), ())
 
 
+@pytest.mark.slow
 def test_too_many_come_in_portions(ends: Ends, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "MAX_FILES", 10)
     for number in range(25):

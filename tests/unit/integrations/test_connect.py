@@ -274,6 +274,7 @@ class TestRepositoryFiles:
         assert picture(repo, own_home) == first
         assert {path: os.stat(path).st_mtime_ns for path in first} == stamps
 
+    @pytest.mark.slow
     def test_dry_run_touches_nothing(
         self, repo: Path, own_home: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -520,6 +521,7 @@ class TestSymlinks:
         assert connect(repo, "--harness", "claude") == 1
         assert os.listdir(tmp_path / "away") == []
 
+    @pytest.mark.slow
     def test_user_level_dotfiles(self, machine: Homes, own_home: Path) -> None:
         dots = own_home / "dotfiles"
         dots.mkdir()
@@ -770,6 +772,7 @@ class TestHarnesses:
         assert "claude plugin enable" in capsys.readouterr().out
         assert '"truekeep@truekeep": false' in path.read_text()
 
+    @pytest.mark.slow
     def test_open_discovery_is_not_narrowed(self, repo: Path, machine: Homes) -> None:
         machine.openclaw_json.write_text('{"hooks": {"internal": {"enabled": true}}}')
         connect(repo)
@@ -826,6 +829,7 @@ class TestHarnesses:
         assert disconnect(repo) == 0
         assert settings.read_bytes() == SETTINGS
 
+    @pytest.mark.slow
     def test_a_configuration_that_cannot_be_read_is_not_touched(
         self, repo: Path, machine: Homes, capsys: pytest.CaptureFixture[str]
     ) -> None:
@@ -1050,6 +1054,7 @@ def reset(home: Path, before: dict[str, object]) -> None:
 
 
 class TestDoor:
+    @pytest.mark.slow
     def test_nobody_to_ask(self, repo: Path) -> None:
         done = run_cli("connect", "--repo", str(repo))
         assert done.returncode == 3

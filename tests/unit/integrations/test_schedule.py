@@ -579,6 +579,7 @@ def test_run_that_finds_nothing(place: Place) -> None:
     assert last_line(place).startswith("2026-11-15T12:00:00Z ")
 
 
+@pytest.mark.slow
 def test_run_that_files(place: Place) -> None:
     place.leave(a_handoff())
     run = job_of(place)
@@ -590,6 +591,7 @@ def test_run_that_files(place: Place) -> None:
     assert job_of(place).ending == "NO_UPDATES"
 
 
+@pytest.mark.slow
 def test_nothing_is_filed_in_quiet_hours(place: Place) -> None:
     place.leave(a_handoff())
     old = place.leave(a_handoff(), name="2026-09-01-0900-old.md", inbox=place.inbox / "processed", age=86_400)
@@ -702,6 +704,7 @@ def test_busy_is_told_and_noted(place: Place) -> None:
 # --- Other machines -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_machine_without_memory_syncs_and_keeps_transcripts(own_home: Path, tmp_path: Path) -> None:
     done = run_cli("schedule", "run")
     assert done.returncode == 0
@@ -744,6 +747,7 @@ def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) 
     assert "ingest" not in run_cli(*at).stdout, "a producer now"
 
 
+@pytest.mark.slow
 def test_a_typo_is_no_run(place: Place, own_home: Path) -> None:
     done = run_cli("schedule", "run", "--quiet-hours", "lunch", "--workspace", str(place.workspace))
     assert done.returncode == 3
@@ -776,6 +780,7 @@ def with_route(place: Place, monkeypatch: pytest.MonkeyPatch, contact: Callable[
     return state
 
 
+@pytest.mark.slow
 def test_what_a_route_brings_is_filed_in_the_same_run(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def contact(route: Route, here: object) -> Contact:
         mirror = Mirror.of(place.workspace / ".truekeep", route.name)
@@ -791,6 +796,7 @@ def test_what_a_route_brings_is_filed_in_the_same_run(place: Place, monkeypatch:
     assert (run.counts["reached"], run.counts["brought"], run.counts["promoted"]) == ("1", "1", "1")
 
 
+@pytest.mark.slow
 def test_machine_that_sleeps_is_told_and_no_failure_for_a_day(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     def contact(route: Route, here: object) -> Contact:
         raise TruekeepError("no answer")

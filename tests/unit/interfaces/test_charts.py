@@ -56,6 +56,7 @@ def test_every_plot_is_well_formed(given_: tuple[list[str], list[Series]], title
         assert all(len(row.findall("td")) == len(series) for row in rows)
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.builds(Share, NAMES, st.integers(0, 50), st.integers(0, 50)).map(

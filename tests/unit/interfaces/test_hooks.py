@@ -60,6 +60,7 @@ def log_of(place: Place) -> str:
 # --- Session start ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_session_begins_with_the_brief(here: Place) -> None:
     said = hook(here, "session-start", source="startup")
     assert said.startswith(BEGIN_MARK)
@@ -95,6 +96,7 @@ def test_a_workspace_that_was_never_indexed_gets_an_index_for_the_next_session(
 MAIN = "agent:main:main"
 
 
+@pytest.mark.slow
 def test_openclaw_gets_the_brief_as_text(here: Place) -> None:
     assert "Split the parser." in hook(here, "agent-bootstrap", "--for", "openclaw", session_key=MAIN)
 
@@ -105,6 +107,7 @@ def test_openclaw_gets_no_memory_in_groups(here: Place, key: Any) -> None:
     assert hook(here, "agent-bootstrap", "--for", "openclaw", session_key=key) == ""
 
 
+@pytest.mark.slow
 def test_openclaw_gets_no_memory_without_a_session_key(here: Place) -> None:
     assert hook(here, "session-start", "--for", "openclaw", source="startup") == ""
     assert hook(here, "agent-bootstrap", "--for", "openclaw") == ""
@@ -121,6 +124,7 @@ def test_what_the_handler_sends_is_judged(here: Place) -> None:
     assert hook(here, "agent-bootstrap", "--for", "openclaw", session_key="agent:ada:main", access=ada)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("config", "is_private"),
     [
@@ -573,6 +577,7 @@ def test_options_may_come_before_the_event(here: Place, words: list[str], monkey
     assert log_of(here) == ""
 
 
+@pytest.mark.slow
 def test_a_broken_workspace_is_a_line_in_the_log(here: Place) -> None:
     (here.workspace / ".truekeep" / "config.toml").write_text("not toml [")
     assert hook(here, "session-start", source="startup") == ""
@@ -581,6 +586,7 @@ def test_a_broken_workspace_is_a_line_in_the_log(here: Place) -> None:
     assert "there is no such hook" in log_of(here)
 
 
+@pytest.mark.slow
 def test_a_session_without_a_name_is_told_and_not_noted(here: Place) -> None:
     transcript(here, EDIT * 5)
     assert "Split the parser." in hook(here, "session-start", session_id=None)

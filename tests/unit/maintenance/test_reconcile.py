@@ -216,6 +216,7 @@ def test_what_a_person_confirmed_is_of_that_day(place: Place) -> None:
     assert (item.winner, item.action) == ("", "ask")
 
 
+@pytest.mark.slow
 def test_a_repaired_line_does_not_make_the_rest_of_a_card_young(place: Place) -> None:
     with_instructions(place, "# Rules\n\nThe gateway listens on port 5300.\n")
     body = "The gateway listens on port 5204.\nThe mailer uses Redis 6.2."
@@ -389,6 +390,7 @@ class _Archive:
         return [SimpleNamespace(text="The gateway listens on port 5300 now.", line=3, at="2026-11-10T10:00:00Z")]
 
 
+@pytest.mark.slow
 def test_code_wins_over_memory(place: Place) -> None:
     from tests.support.helpers import git_repo
 

@@ -309,6 +309,7 @@ def test_many_lines_are_mended_in_one_pass_and_told_in_a_few(place: Place, monke
     assert f"and {gone + 50 - 20} more; --json has all of them" in said
 
 
+@pytest.mark.slow
 def test_the_folder_of_cards_as_a_link_is_no_reason_to_forget_them(place: Place) -> None:
     many_cards(place, 12)
     folder, away = Path(place.workspace / "memory" / "cards"), place.base / "away"

@@ -143,6 +143,7 @@ def test_a_night_after_work_is_not_settled(place: Place, looks: list[str]) -> No
     assert looks == []  # the question waits, and nobody asks it again
 
 
+@pytest.mark.slow
 def test_where_a_day_decides_every_day_is_looked_at(place: Place, looks: list[str]) -> None:
     fill(place)
     write_card(place, "gate", "The gateway listens on port 5300.", day="2026-11-14", repository=REPOSITORY)

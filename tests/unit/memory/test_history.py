@@ -278,6 +278,7 @@ def undoing(place: Place, *arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, " ".join(done.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("given", [["1", "2", "3"], ["1-3"], ["3", "1-2", "2"]])
 def test_several_are_undone_the_newest_first(place: Place, given: list[str]) -> None:
     before = tree(place.workspace)
@@ -289,6 +290,7 @@ def test_several_are_undone_the_newest_first(place: Place, given: list[str]) -> 
     assert tree(place.workspace) == before
 
 
+@pytest.mark.slow
 def test_of_several_one_that_was_edited_stays_and_the_others_are_undone(place: Place) -> None:
     three_cards(place)
     path = place.workspace / "memory/cards/lamp-2.md"

@@ -206,6 +206,7 @@ def _is_in_code(text: str, line: int) -> bool:
     return re.match(at_start, text.split("\n")[line - 1]) is None  # in the middle of a line it is none either
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=200)
 @given(LOGS)
 def test_entries_are_in_order_and_apart(text: str) -> None:

@@ -39,6 +39,7 @@ def test_the_span_is_the_value() -> None:
         assert text.count("\n", 0, item.start) + 1 == item.line
 
 
+@pytest.mark.slow
 @given(st.text(alphabet=st.sampled_from("gateway port:=5204 `/.-|\n#x"), max_size=200))
 @settings(max_examples=300, deadline=None)
 def test_any_text_gives_spans_that_are_there(text: str) -> None:

@@ -317,6 +317,7 @@ class TestStatic(EmbedderContract):
     def embedder(self, tmp_path: Path) -> Embedder:
         return Static(lexicon=str(tmp_path / "lexicon.bin"))
 
+    @pytest.mark.slow
     def test_pieces_are_those_of_the_tokenizer(self, tmp_path: Path) -> None:
         """Joining the pair that became a piece first is the whole rule, so no tokenizer library is needed."""
         from importlib.util import find_spec

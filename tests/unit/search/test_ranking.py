@@ -51,6 +51,7 @@ def card(body: str, *, updated: str = "2026-11-01", topic: str = "A topic") -> s
     return f"---\ntopic: {topic}\ncreated: 2024-01-01\nupdated: {updated}\n---\n\n{body}\n"
 
 
+@pytest.mark.slow
 def test_a_card_goes_before_a_log_that_says_the_same(notes: Notes) -> None:
     notes.write("memory/2026-11-01.md", "The ferry leaves the northern quay at seven, all through the winter months.\n")
     notes.write(
@@ -62,6 +63,7 @@ def test_a_card_goes_before_a_log_that_says_the_same(notes: Notes) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_clearly_better_log_goes_before_a_card(notes: Notes) -> None:
     notes.write("memory/2026-11-01.md", "The ferry leaves the northern quay at seven in winter.\n")
     notes.write("memory/cards/boats.md", card("Boats are painted every spring."))
@@ -74,6 +76,7 @@ def test_of_two_equal_cards_the_newer_goes_first(notes: Notes) -> None:
     assert notes.paths("how long does the cache live on the gateway")[0] == "memory/cards/z-new.md"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["zq0033x", "what about zq0033x and the boiler", "the boiler zq0033x today"])
 def test_an_exact_identifier_is_first_whatever_its_age(notes: Notes, query: str) -> None:
     notes.write("memory/2021-03-04.md", "Ticket zq0033x: valve replaced.\n")
@@ -98,6 +101,7 @@ def test_camel_case_is_found_by_its_parts_and_whole(notes: Notes) -> None:
         assert notes.paths(query)[0] == "memory/cards/x.md", query
 
 
+@pytest.mark.slow
 def test_the_named_day_counts_most(notes: Notes) -> None:
     for day in ("2026-03-02", "2026-03-03", "2026-03-04"):
         notes.write(f"memory/{day}.md", "Deployed the shop, cleaned the queue, talked about the roadmap.\n")

@@ -711,6 +711,7 @@ def configure_extra(place: Place, *given: str) -> None:
     place.configure(f"[recall]\nextra_paths = [{listed}]\n")
 
 
+@pytest.mark.slow
 def test_extra_paths(place: Place, own_home: Path) -> None:
     notes = own_home / "notes"
     (notes / "deep").mkdir(parents=True)
@@ -732,6 +733,7 @@ def test_extra_paths(place: Place, own_home: Path) -> None:
     assert "platypus" not in " ".join(hit.text for hit in search(place, "platypus").hits)
 
 
+@pytest.mark.slow
 def test_drafts_are_never_memory_whatever_is_configured(place: Place) -> None:
     remember(place, "memory/handoff-inbox/d.md", "A draft about zebras.\n")
     for extra in (place.workspace, place.base, place.workspace / "memory", place.workspace / "memory/handoff-inbox"):

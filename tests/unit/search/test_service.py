@@ -49,6 +49,7 @@ def first(answer: SearchResult) -> str:
 # --- Fresh ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @EITHER
 def test_a_memory_is_found_without_indexing_first(place: Place, config: str) -> None:
     place.configure(config)
@@ -354,6 +355,7 @@ def test_no_query_is_an_error(memory: Place, config: str, subtests: pytest.Subte
                 search(memory, query, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", ["\udcff\udcfe", "caf\udce9-x", "\ud800"])
 def test_bytes_that_are_not_utf8_in_a_query(memory: Place, query: str) -> None:
     search(memory, query)
@@ -574,6 +576,7 @@ def test_get_what_a_search_cited(memory: Place) -> None:
         assert workspace.search.get(full + "#L3").text == "The harbor service is written in Rust."
 
 
+@pytest.mark.slow
 def test_get_goes_on_where_it_was_cut(memory: Place) -> None:
     lines = [f"line {number}" for number in range(1, 1001)]
     remember(memory, "memory/projects/long.md", "\n".join(lines) + "\n")
@@ -828,6 +831,7 @@ def cli(place: Place, *arguments: str) -> Any:
     return data | {"exit": done.returncode}
 
 
+@pytest.mark.slow
 def test_json_of_search(memory: Place) -> None:
     data = cli(memory, "search", "which", "port", "does", "staging", "answer", "on", "-n", "2", "--explain")
     assert data["exit"] == 0

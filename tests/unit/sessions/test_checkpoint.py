@@ -173,6 +173,7 @@ def test_the_heartbeat_keeps_what_is_not_ours(place: Place) -> None:
     assert b"mine" in text
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.sampled_from(["# T", "## A", "## B", "text", "", "```", "## A b", "- x"]), max_size=12).map("\n".join),
@@ -349,6 +350,7 @@ def test_what_is_on_standard_input_is_not_taken_unasked(place: Place) -> None:
     assert done.stderr == "note: standard input was ignored; add `-` to read it\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ['{"summary": "piped"}', ""])
 def test_input_that_is_not_read_is_said(place: Place, text: str) -> None:
     (place.base / "notes.json").write_text(text)
@@ -360,6 +362,7 @@ def test_input_that_is_not_read_is_said(place: Place, text: str) -> None:
     assert "piped" not in the_log(place)
 
 
+@pytest.mark.slow
 def test_an_open_pipe_is_not_waited_for(place: Place) -> None:
     reading, writing = os.pipe()
     command = [sys.executable, "-m", "truekeep", "checkpoint", "--summary", "y", "-w", str(place.workspace)]

@@ -156,6 +156,7 @@ def test_a_brief_fits_into_every_harness(here: Place) -> None:
     assert len(woken(here, tokens=400)) <= 1_400
 
 
+@pytest.mark.slow
 def test_the_command(here: Place) -> None:
     done = run_cli("wake", "--json", "--for", "codex", "-w", str(here.workspace), cwd=here.repo)
     told = json.loads(done.stdout)

@@ -62,6 +62,7 @@ def test_nothing_gives_nothing() -> None:
     assert find_hints(iter([(1, "The vendor caps requests at 100 a minute.")])) == ()
 
 
+@pytest.mark.slow
 @settings(deadline=None)  # the first example also compiles the patterns
 @given(st.lists(st.text(st.characters(), max_size=80), max_size=6))
 def test_any_text_is_taken_and_excerpts_are_safe_to_show(lines: list[str]) -> None:

@@ -643,6 +643,7 @@ def test_a_cut_leaves_no_half_emoji() -> None:
         assert all(strip_hidden(line) == line for line, _ in lines)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(texts=st.lists(st.text(st.sampled_from("ab \n漢"), max_size=30).map(lambda text: text * 60), max_size=4))
 def test_rendering_keeps_every_word(texts: list[str]) -> None:
@@ -710,6 +711,7 @@ def test_lines_are_taken_as_they_come() -> None:
     assert taken == 12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [

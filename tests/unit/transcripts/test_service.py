@@ -119,6 +119,7 @@ def test_compressed_sessions(place: Place, own_home: Path) -> None:
     assert len(sync(place).problems) == 1  # it is looked at again: it may not have been written to its end
 
 
+@pytest.mark.slow
 def test_a_compressed_session_without_end(place: Place, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syncing, "MAX_UNPACKED_BYTES", 1 << 20)
     monkeypatch.setattr(incremental, "PORTION_BYTES", 1 << 20)
@@ -792,6 +793,7 @@ def test_an_archive_of_a_newer_truekeep_is_left_alone(place: Place, own_home: Pa
     assert archive_file(place).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_an_archive_that_is_a_link(place: Place, own_home: Path) -> None:
     write_session(place_of(own_home, "claude"), dialogue("claude", "x"))
     archive_file(place).parent.mkdir()
@@ -879,6 +881,7 @@ def test_sessions_older_than_the_window_are_found_when_it_is_wider(place: Place,
     assert hit.repository == "app"
 
 
+@pytest.mark.slow
 def test_a_session_that_goes_on_after_the_sync_is_found_as_it_is(place: Place, session: Path) -> None:
     sync(place)
     reindex(place)
@@ -917,6 +920,7 @@ def test_what_expired_is_forgotten_by_search(place: Place, session: Path) -> Non
     assert reindex(place, now=later).transcripts == 0
 
 
+@pytest.mark.slow
 def test_a_damaged_archive_does_not_harm_the_index(place: Place, session: Path) -> None:
     sync(place)
     db = apsw.Connection(str(archive_file(place)))
@@ -1006,11 +1010,13 @@ def test_some_turns(some: Place, turns: str, shown: list[int]) -> None:
     assert [item["turn"] for item in data["dialogue"]] == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("turns", ["x", "-", "0", "9", "3-2", "1-2-3", "1" * 30])
 def test_turns_that_are_none(some: Place, turns: str) -> None:
     assert cli(some, "transcripts", "show", ONE, "--turns", turns)["exit"] == 3
 
 
+@pytest.mark.slow
 def test_a_name_that_means_several(some: Place) -> None:
     with some.open() as workspace, pytest.raises(BadInput) as caught:
         workspace.sessions.transcripts().conversation("5e55")

@@ -1717,6 +1717,7 @@ PATHS = [
 MEGABYTE = 1 << 20
 
 
+@pytest.mark.slow
 @given(st.sampled_from(PATHS), st.binary(max_size=300))
 @settings(max_examples=400, deadline=None)
 def test_bytes_never_raise(path: str, data: bytes) -> None:

@@ -74,6 +74,7 @@ class TestFinding:
         }
         assert "in no other checkout here" in match.why
 
+    @pytest.mark.slow
     def test_what_is_gone_from_it_was_its_own(self, two: Place) -> None:
         note(two, "`remind_debtor()` in `src/reminders.py` is called by `src/dunning/letters.py`.")
         assert told(two) == ("matched", BILLING)
@@ -98,6 +99,7 @@ class TestFinding:
         note(two, "Set `OVERDUE_GRACE`, `DUNNING_RATE` and `ESCROW_HOLDER`.")
         assert told(two) == ("thin", "")
 
+    @pytest.mark.slow
     def test_a_card_about_two_is_about_neither(self, two: Place) -> None:
         note(two, f"{ABOUT_BILLING} Then `reverse_posting()` in `src/postings.py` books it.")
         (match,) = find(two)
@@ -110,6 +112,7 @@ class TestFinding:
         note(two, ABOUT_BILLING)
         assert told(two) == ("thin", "")
 
+    @pytest.mark.slow
     def test_worktrees_and_clones_of_one_repository_are_one(self, two: Place) -> None:
         git(two.base / "repos" / "billing", "worktree", "add", "-q", str(two.base / "repos" / "side"))
         note(two, ABOUT_BILLING)
@@ -121,6 +124,7 @@ class TestFinding:
         note(two, ABOUT_BILLING)
         assert told(two) == ("matched", "billing")
 
+    @pytest.mark.slow
     def test_folders_of_one_name_cannot_be_told_apart_by_it(self, two: Place) -> None:
         git(two.base / "repos" / "billing", "remote", "remove", "origin")
         other = History()
@@ -151,6 +155,7 @@ class TestHostile:
         (match,) = find(two)
         assert (match.outcome, match.candidates) == ("thin", ())
 
+    @pytest.mark.slow
     def test_another_project_that_shares_a_little_is_not_taken_for_this_one(self, two: Place) -> None:
         strange = "`src/orchard/trees.py`, `src/orchard/apples.py`, `prune_branches()` and `graft_scion()`"
         note(two, f"{ABOUT_BILLING} But {strange} are what it is about.")
@@ -237,6 +242,7 @@ class TestNames:
         note(two, f"Unlike in {LEDGER}: {ABOUT_BILLING}")
         assert told(two) == ("ambiguous", "")
 
+    @pytest.mark.slow
     def test_a_name_does_not_outweigh_that_it_knows_nothing(self, two: Place) -> None:
         note(two, f"Other than {BILLING}: `src/orchard/trees.py` and `graft_scion()`.")
         assert told(two) == ("ambiguous", "")

@@ -174,6 +174,7 @@ PIECES = st.sampled_from(
 PLACES = st.sampled_from(["z", "lib/b.py", "lib/b.py:44", "lib/b.py:44-50", "8080", "a b/c", "ü/🙂.py:1"])
 
 
+@pytest.mark.slow
 @settings(max_examples=120, deadline=None)
 @given(st.lists(PIECES, max_size=15).map("".join), st.lists(PLACES, min_size=1, max_size=5))
 def test_what_is_outside_the_spans_stays_as_it_is(text: str, places: list[str]) -> None:
@@ -757,6 +758,7 @@ class TestDrafts:
             assert repair.waiting is not None
             assert repair.waiting.id == draft.stem
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("forget", [False, True])
     def test_a_repair_moves_no_other_claim_s_day(self, app: Place, forget: bool) -> None:
         """What was gone, changed or at its line before stays so; and a second repair finds nothing more to write."""
@@ -779,6 +781,7 @@ class TestDrafts:
         assert path.read_text() == written
         assert all(not repair.edits for repair in repairs)
 
+    @pytest.mark.slow
     def test_what_a_person_turned_down_is_not_proposed_again(self, app: Place) -> None:
         path = note(app, "- `src/dead.py` counts them\n- `lib/new.py` lives\n")
         fix(app)
@@ -863,6 +866,7 @@ class TestDrafts:
         assert app.drafts() == []
 
 
+@pytest.mark.slow
 def test_in_a_repository_without_a_commit_nothing_could_be_checked(place: Place) -> None:
     git(place.repo, "init", "-q")
     (place.base / "notes.md").write_text("See `src/a.py` and `src/b.py`.\n")

@@ -352,6 +352,7 @@ def test_m1_m2_what_git_cannot_read_is_unverifiable(place: Place, damage: Callab
     assert_unverifiable(checked(place))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("path_again")
 @pytest.mark.parametrize("damage", BROKEN, ids=lambda damage: damage.__name__)
 def test_m1_m2_what_git_could_read_before_is_unverifiable_now(place: Place, damage: Callable[[Place], None]) -> None:
@@ -519,6 +520,7 @@ def test_m1_a_detached_head_says_what_its_branch_says(place: Place) -> None:
 # --- M2: clones that do not have everything --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_m2_a_shallow_clone_says_what_its_tree_says(place: Place) -> None:
     """What is not in the tree is not there; what only history could tell is unverifiable, and nothing else."""
     first = rotten(place)
@@ -573,6 +575,7 @@ def test_m2_in_a_shallow_clone_only_what_must_be_here_is_gone(
     assert undated == "gone" or whole == ["unverifiable"]
 
 
+@pytest.mark.slow
 def test_m2_in_a_shallow_clone_a_memory_that_is_newer_than_the_checkout_is_not_refuted(place: Place) -> None:
     rotten(place)
     clone(place, "--depth", "1")
@@ -580,6 +583,7 @@ def test_m2_in_a_shallow_clone_a_memory_that_is_newer_than_the_checkout_is_not_r
     assert set(words(checked(place)).values()) == {"unverifiable"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [("--depth", "1"), ("--filter=blob:none",)], ids=["shallow", "partial"])
 def test_m2_nothing_is_proposed_for_removal_by_a_clone_without_history(place: Place, options: tuple[str, ...]) -> None:
     rotten(place)
@@ -688,6 +692,7 @@ def test_m2_a_git_that_dies_leaves_nothing_open(place: Place) -> None:
     assert "ResourceWarning" not in apart(place, "verify", "--json").err
 
 
+@pytest.mark.slow
 def test_m2_what_was_not_found_in_a_damaged_clone_is_looked_for_when_it_is_mended(place: Place) -> None:
     first = rotten(place)
     kept = place.base / "kept"
@@ -729,6 +734,7 @@ def test_m2_a_blob_that_is_missing_for_a_rename_does_not_make_a_deletion_of_it(p
         assert_sober(place, checked(place))
 
 
+@pytest.mark.slow
 def test_m2_an_older_rename_beyond_a_missing_blob_is_no_deletion(place: Place) -> None:
     """The log ends where the blob is missing; what happened before is not known as well."""
     first = begin(place.repo)
@@ -837,6 +843,7 @@ def test_m3_a_state_in_progress_is_named_and_nothing_is_written(place: Place, st
     assert words(checked(place))["load_config"] in ("confirmed", "changed")
 
 
+@pytest.mark.slow
 def test_m3_a_file_in_conflict_stands_once_and_is_read_as_it_lies(place: Place) -> None:
     first = rotten(place)
     start_merge(place.repo, first)
@@ -847,6 +854,7 @@ def test_m3_a_file_in_conflict_stands_once_and_is_read_as_it_lies(place: Place) 
     assert told["Store.fetch_item"].verdict == "confirmed"
 
 
+@pytest.mark.slow
 def test_m3_a_lock_on_the_index_is_respected_and_not_in_the_way(place: Place) -> None:
     first = rotten(place)
     lock = place.repo / ".git" / "index.lock"
@@ -859,6 +867,7 @@ def test_m3_a_lock_on_the_index_is_respected_and_not_in_the_way(place: Place) ->
     assert lock.read_bytes() == b"another git is at work"
 
 
+@pytest.mark.slow
 def test_m3_nothing_is_ever_written_into_a_repository(place: Place) -> None:
     """Not the index, no log, no lock, no configuration: reading is reading."""
     rotten(place)
@@ -890,6 +899,7 @@ def assert_nothing_trusted(home: Path) -> None:
             assert "safe" not in path.read_text()
 
 
+@pytest.mark.slow
 def test_m5_dubious_ownership_is_unverifiable_with_the_hint(foreign: Place, own_home: Path) -> None:
     a_memory(foreign, BODY.format(first="1234567"), repository="app")
     before = tree(foreign.repo, skip=())
@@ -949,6 +959,7 @@ def with_submodule(place: Place) -> None:
     a_memory(place, body, day=AFTER)
 
 
+@pytest.mark.slow
 def test_m6_a_submodule_is_a_name_and_nothing_inside_is_invented(place: Place) -> None:
     with_submodule(place)
     found = checked(place)
@@ -977,6 +988,7 @@ def sparse(place: Place, *, cone: bool = True) -> None:
     assert not (place.repo / "src").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cone", [True, False])
 def test_m6_paths_that_a_sparse_checkout_leaves_out_are_known(place: Place, cone: bool) -> None:
     sparse(place, cone=cone)
@@ -998,6 +1010,7 @@ def test_m6_a_sparse_checkout_says_what_a_whole_one_says(place: Place, cone: boo
         assert words(checked(place)) == words(whole)
 
 
+@pytest.mark.slow
 def test_m6_a_file_that_a_person_hides_from_git_is_read_from_git(place: Place) -> None:
     first = rotten(place)
     git(place.repo, "update-index", "--skip-worktree", "src/app.py")
@@ -1213,6 +1226,7 @@ def test_m7_a_branch_that_moves_on_is_read_from_where_it_was(place: Place) -> No
     assert checked(place).verdicts == warm.verdicts
 
 
+@pytest.mark.slow
 def test_m7_an_old_name_is_followed_whenever_the_memory_was_edited(place: Place) -> None:
     """Renames and deletions long before the memory's day, in several steps, of files and of folders."""
     begin(place.repo)
@@ -1431,6 +1445,7 @@ def test_m13_a_plain_new_name_is_taken_over(place: Place) -> None:
     assert "Configuration is in `src/core/app_config-2.py`." in card.read_text()
 
 
+@pytest.mark.slow
 def test_m13_the_folder_of_a_repository_may_have_an_odd_name(place: Place) -> None:
     odd = place.base / "repos" / "od\x1b[31md\x07"
     begin(odd)
@@ -1548,6 +1563,7 @@ def outward(place: Place) -> Path:
     return outside
 
 
+@pytest.mark.slow
 def test_a_link_that_leads_outside_is_a_name_and_its_content_is_never_read(place: Place) -> None:
     outward(place)
     body = (
@@ -1596,6 +1612,7 @@ def make_utf_16(root: Path) -> None:
     write(root, "src/app.py", APP.encode("utf-16"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [make_large, make_pipe, make_link, make_linked_folder, make_pointer, make_utf_16],
@@ -1680,6 +1697,7 @@ def test_what_was_taken_out_in_the_work_tree_names_no_commit_that_did_it(place: 
     assert f"taken out in {first[:10]}" not in verdict.why
 
 
+@pytest.mark.slow
 def test_work_that_is_not_committed_counts_and_is_marked(place: Place) -> None:
     first = rotten(place)
     write(place.repo, "src/never.py", "def planned():\n    return 1\n")

@@ -673,6 +673,7 @@ class TestUncommitted:
     def test_a_line_of_a_file_that_is_deleted_in_the_work_tree(self, dirty: Repo) -> None:
         assert word(dirty.ask("`src/deleted.py:1`", written=BEFORE)) == ("gone", "deleted-here")
 
+    @pytest.mark.slow
     def test_the_command_says_so(self, dirty: Repo, tmp_path: Path) -> None:
         done = run_cli("verify", "--stdin", "--repo", str(dirty.root), stdin="`src/edited.py` and `src/clean.py`")
         assert done.returncode == 0, done.stderr
@@ -1355,6 +1356,7 @@ class TestThings:
         assert told[port].verdict == verdict
 
 
+@pytest.mark.slow
 def test_a_file_in_a_checkout_is_held_against_it(tmp_path: Path) -> None:
     history = History()
     history.commit("2026-01-05", {"src/app.py": "def run():\n    return 1\n", "README.md": "See `src/app.py`.\n"})
@@ -1454,6 +1456,7 @@ class TestWorkspace:
         note(app, "See `src/api.py`.", "b.md", repository="github.com/me/other")
         assert [item.path for item in verify(app, repository=app.repo)] == ["memory/cards/a.md"]
 
+    @pytest.mark.slow
     def test_a_document_has_an_origin_for_each_line(self, app: Place) -> None:
         other = History()
         other.commit("2026-01-05", {"src/theirs.py": "THEIRS = 1\n"})
@@ -1602,6 +1605,7 @@ class TestKept:
         edit(app, "src/api.py", FETCH_SINCE)
         assert one(app) == {"fetch": ("confirmed", "defined")}
 
+    @pytest.mark.slow
     def test_without_its_cache_nothing_but_time_changes(self, app: Place) -> None:
         note(app, "`fetch()` is in `src/old.py`; `src/old.py:1`; `src/none.py`; commit 0123456789. `store()` keeps it.")
         first = verify(app)
@@ -1744,12 +1748,14 @@ class TestCommand:
             ("unverifiable", "not-listening"),
         ]
 
+    @pytest.mark.slow
     def test_files_and_a_checkout_need_no_workspace(self, app: Place, tmp_path: Path) -> None:
         (tmp_path / "AGENTS.md").write_text("See `src/old.py`.\n")
         done = run_cli("verify", "AGENTS.md", "--repo", str(app.repo), "--all", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
         assert "renamed to src/new.py" in done.stdout
 
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "arguments",
         [("--dry-run",), ("--stdin", "--fix"), ("none.md",), ("--repo", "/no/such/folder")],

@@ -126,6 +126,7 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
     assert json.loads(run_cli("status", "--json", "-w", str(place.workspace)).stdout)["failures"] == []
 
 
+@pytest.mark.slow
 def test_tidying_goes_on_behind_a_bug_in_its_first_half(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
@@ -139,6 +140,7 @@ def test_tidying_goes_on_behind_a_bug_in_its_first_half(place: Place, monkeypatc
     assert asked == ["promote"]
 
 
+@pytest.mark.slow
 def test_a_run_that_could_not_open_the_workspace_is_told_with_its_log(place: Place) -> None:
     append_run(Path(own_state()), Run(datetime.now(UTC), 0.0, {}, FAILED, "start: no such folder"))
     lines = run_cli("doctor", "-w", str(place.workspace)).stdout.splitlines()

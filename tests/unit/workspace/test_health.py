@@ -414,6 +414,7 @@ def test_the_pipeline_in_one_line(place: Place) -> None:
     assert (reading.verdict, reading.figures["filed"], reading.figures["machines"]) == (OK, 1, 1)
 
 
+@pytest.mark.slow
 def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62)
@@ -733,6 +734,7 @@ def test_the_exit_code_is_for_monitors(place: Place) -> None:
     assert told(place, "--exit-code", code=0)["health"]["verdict"] == "ok"
 
 
+@pytest.mark.slow
 def test_without_a_workspace_it_says_what_it_can(tmp_path: Path) -> None:
     repo = git_repo(tmp_path / "repo")
     (repo / CLAUDE).mkdir(parents=True)

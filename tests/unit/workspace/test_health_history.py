@@ -43,6 +43,7 @@ def test_what_is_noted_is_read(tmp_path_factory: pytest.TempPathFactory, days: l
     assert not note_day(folder, last)
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(max_size=60) | st.binary(max_size=60), max_size=8))
 def test_lines_of_others_are_passed_over(tmp_path_factory: pytest.TempPathFactory, lines: list[str | bytes]) -> None:
     folder = tmp_path_factory.mktemp("logs")

@@ -206,6 +206,7 @@ class TestTaking:
         (shown,) = laptop.run("history")["entries"]
         assert (shown["verb"], shown["files"]) == ("took-host", [])
 
+    @pytest.mark.slow
     def test_back_and_forth(self, fleet: Fleet) -> None:
         desk, laptop = fleet.desk, fleet.join("laptop")
         for turn in range(2, 8):
@@ -847,6 +848,7 @@ def test_killed_between_the_take_and_its_entry(fleet: Fleet, monkeypatch: pytest
     assert laptop.notes() == [("took-host", "generation 2: laptop took over from desk")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(20))
 def test_any_order_of_events(tmp_path: Path, seed: int) -> None:
     """Whoever has synced with all agrees with all; no two of them ever believe that they may write."""

@@ -123,6 +123,7 @@ def test_what_is_held_is_not_filed(place: Place, own_home: Path) -> None:
     assert ([(item.filed, item.held) for item in seen.sources], codes(seen)) == ([(1, 1)], set())
 
 
+@pytest.mark.slow
 def test_nothing_to_review_does_not_grow(place: Place, own_home: Path) -> None:
     for number in range(25):
         place.leave(a_handoff(card="bad/name.md", title=f"No {number}"), name=f"2026-11-14-12{number:02}-x.md")
@@ -147,6 +148,7 @@ def test_a_machine_of_which_nothing_comes_any_more(place: Place, own_home: Path)
     assert "silent" not in codes(see(place, now=NOW + timedelta(days=96)))
 
 
+@pytest.mark.slow
 def test_the_last_sync_of_a_machine(place: Place, own_home: Path) -> None:
     state = place.workspace / ".truekeep"
     add_route(state, Route("lap", "rsync", {"host": "laptop", "repos": ("~/x",)}))
@@ -170,6 +172,7 @@ def test_a_clock_that_was_once_ahead(place: Place, own_home: Path) -> None:
     assert "not-running" not in codes(see(place, now=NOW + timedelta(days=399, hours=12)))
 
 
+@pytest.mark.slow
 def test_whether_anybody_files(place: Place, own_home: Path) -> None:
     place.leave(a_handoff())
     place.ingest()

@@ -44,6 +44,7 @@ def file(place: Place) -> None:
     assert set(place.outcomes().values()) == {"routed"}, place.codes()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("has_workspace", [True, False])
 def test_a_machine_that_is_not_canonical_leaves_handoffs(place: Place, tmp_path: Path, has_workspace: bool) -> None:
     repo = git_repo(tmp_path / "repos" / "elsewhere", remote="https://github.com/me/elsewhere.git")
@@ -264,6 +265,7 @@ def test_too_much_for_a_handoff_is_said_at_once(place: Place) -> None:
     assert place.waiting() == []
 
 
+@pytest.mark.slow
 def test_a_producer_may_update_a_card_that_it_cannot_see(own_home: Path, tmp_path: Path) -> None:
     repo = git_repo(tmp_path / "shop")
     given = ("--update", "--card", "queue.md", "--title", "Queue", "--summary", "It moved.", "--fact", "Port 7 now")

@@ -920,6 +920,7 @@ def indexed(place: Place, text: str) -> str:
     return str(state(place) / "index.sqlite")
 
 
+@pytest.mark.slow
 def test_vectors_of_truekeeps_index(place: Place, claw: Claw) -> None:
     text = "".join(
         f"## Section {number}\n\nThe service number {number} answers on its port. " * 8 for number in range(40)

@@ -319,6 +319,7 @@ def write_card(shell: Shell, workspace: str) -> None:
     assert shell("card", "write", *named, "-w", workspace)[0] == 0
 
 
+@pytest.mark.slow
 def test_what_came_is_known_when_truekeep_has_changed_it(shell: Shell, archive: str) -> None:
     assert shell("alf", "import", archive, "back")[0] == 0
     (shell.folder / "note.md").write_text("Staging answers on port 8443 only, because the proxy closes all others.\n")
@@ -585,6 +586,7 @@ def test_help_has_an_example(shell: Shell, command: str) -> None:
     assert "--json" in out
 
 
+@pytest.mark.slow
 def test_the_real_program(shell: Shell, archive: str) -> None:
     """In a process of its own: exported, wiped, imported, the same."""
     before = look(shell.folder / "ws")

@@ -278,6 +278,7 @@ def test_on_a_terminal_a_person_is_asked(hostile: Path, tmp_path: Path, key: str
     assert len(files_in(root)) == count
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [("import",), ("validate",), ("show",), ("apply",)])
 def test_a_pipe_in_an_archives_place_does_not_hang(tmp_path: Path, command: tuple[str, ...]) -> None:
     pipe = tmp_path / "pipe.alf"

@@ -320,6 +320,7 @@ class TestRecords:
         assert second["id"] == content_id(AGENT, "MEMORY.md", "## A\nx", 1)
         assert other["id"] == content_id(AGENT, "MEMORY.md", "## B\nx", 0)
 
+    @pytest.mark.slow
     @given(TEXTS, st.sampled_from(SCHEMES), st.sampled_from(["MEMORY.md", "memory/2026-01-05.md", "memory/notes.md"]))
     def test_ids_are_unique_and_bytes_repeat(self, text: str, scheme: str, path: str) -> None:
         records, again = (upstream_records(path, text, mtime_ns=NOON_NS, agent=AGENT, scheme=scheme) for _ in range(2))
@@ -538,6 +539,7 @@ class TestPeople:
         assert profile("## Timezone\n\n- UTC+2")["timezone"] == "UTC+2"
         assert "timezone" not in profile("- **Timezone:** _(optional)_\n## Timezone\n")
 
+    @pytest.mark.slow
     @given(TEXTS)
     def test_any_text_will_do(self, text: str) -> None:
         for scheme in SCHEMES:
@@ -673,6 +675,7 @@ class TestCredentials:
         }
         assert credentials_of(json.dumps({"profiles": profiles}), agent=AGENT, at=NOON)
 
+    @pytest.mark.slow
     @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
     def test_any_values_will_do(self, value: Any) -> None:
         profile = dict.fromkeys(("provider", "type", "mode", "expires", "scopes", "key", "email"), value)

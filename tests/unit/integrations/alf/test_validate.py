@@ -632,6 +632,7 @@ def test_an_entry_that_lies_about_its_size_is_damaged(method: int, size: int) ->
     assert caught.value.problem.entry == "raw/x"
 
 
+@pytest.mark.slow
 def test_a_small_entry_that_is_said_to_be_small_is_never_unpacked_beyond_that() -> None:
     data = zipped(("raw/x", bytes(50 << 20)), method=zipfile.ZIP_DEFLATED)
     data = patched(data, directory(data, 0) + 24, "<L", 10)
