@@ -37,11 +37,12 @@ BENCHES = {  # name → the module with its main(options)
     "sync": "bench.sync",
     "upkeep": "bench.upkeep",
     "site": "bench.website",
+    "real": "bench.real.run",
     "peers": "bench.peers",
     "year": "bench.year",
     "soak": "bench.soak",
 }
-ALONE = ("truth", "year", "soak")  # a quarter of an hour and more: only when it is named
+ALONE = ("truth", "real", "year", "soak")  # a quarter of an hour and more: only when it is named
 USAGE = f"usage: python -m bench [{'|'.join(BENCHES)} …] [--json FILE], or one of them with its options (--help)"
 
 
