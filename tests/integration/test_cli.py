@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.text import Text
 from tools.reference import render_reference, with_codes
 
 from tests.support.helpers import CLAUDE, CODEX, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli
 from truekeep.interfaces.cli import app as cli_module
 from truekeep.interfaces.cli.app import COMMANDS, RENAMED
-from truekeep.interfaces.cli.output import cut, fit_widths, print_table
+from truekeep.interfaces.cli.table import Table, print_table, shorten
+from truekeep.interfaces.cli.terminal import style
 
 ROOT = Path(__file__).parents[2]
 
@@ -610,12 +612,12 @@ def test_a_table_fits_the_terminal_and_keeps_every_column(
     draft = "verify-carts-expire-after-48-hours-by-cart-hours-321ca5cde0"
     rows = [[draft, "0 d", "claude", "git.example/acme/shop", "refuted, same-topic"]]
     headers = ["draft", "age", "writer", "repository", "reasons"]
-    print_table(headers, rows)
+    print_table(Table(headers, rows))
     assert capsys.readouterr().out.splitlines()[1] == "  ".join(rows[0])  # whole where no terminal cuts it
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     for columns in (100, 80, 60):
         monkeypatch.setenv("COLUMNS", str(columns))
-        print_table(headers, rows)
+        print_table(Table(headers, rows))
         head, row = capsys.readouterr().out.splitlines()
         assert max(len(head), len(row)) <= columns
         assert "reasons" in head
@@ -627,12 +629,30 @@ def test_a_table_fits_the_terminal_and_keeps_every_column(
 
 
 def test_prose_loses_its_end_and_names_their_middle() -> None:
-    assert cut("what it says in many words", 12) == "what it say…"
-    assert cut("memory/cards/staging-proxy.md", 15) == "memory/…roxy.md"
-    assert cut("short", 15) == "short"
-    assert fit_widths([60, 5, 40], 59) == [25, 5, 25]
-    assert fit_widths([60, 60], 10) == [10, 10]
-    assert fit_widths([60, 16, 60], 40, whole=(1,)) == [10, 16, 10]
+    for text, width, shown in (
+        ("what it says in many words", 12, "what it say…"),
+        ("memory/cards/staging-proxy.md", 15, "memory/…roxy.md"),
+        ("short", 15, "short"),
+        ("日本語のカード", 9, "日本語の…"),
+    ):
+        assert shorten(Text(text), width).plain == shown
+
+
+def test_a_column_that_must_stay_whole_is_not_shortened(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "44")
+    print_table(Table(["note", "when", "file"], [["n" * 60, "2026-11-18 05:34", "f" * 60]], whole=(1,)))
+    note, when, file = capsys.readouterr().out.splitlines()[1].split("  ")
+    assert when == "2026-11-18 05:34"
+    assert "…" in note
+    assert "…" in file
+
+
+def test_styled_cells_are_aligned_and_plain_when_piped(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(Table(["verb", "file"], [[style("undone", fg="magenta"), "a.md"], ["promoted", "b\x1b[2J.md"]]))
+    assert capsys.readouterr().out.splitlines() == ["verb      file", "undone    a.md", "promoted  b\\x1b[2J.md"]
 
 
 def test_the_beginning_of_a_cards_name_will_do_for_looking_at_it(place: Place) -> None:

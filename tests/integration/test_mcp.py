@@ -30,11 +30,11 @@ from mcp_types import CallToolResult, Implementation, TextContent
 from tests.support.helpers import CLAUDE, CODEX, Place, a_card, run_cli
 from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.model import BEGIN_MARK, END_MARK
-from truekeep.interfaces.cli.mcp import _kept_token as kept_token
-from truekeep.interfaces.cli.mcp import _loopback as loopback
+from truekeep.interfaces.listener import check_loopback
 from truekeep.interfaces.mcp.responses import NOTICE, TEXT_LIMIT, Reply
 from truekeep.interfaces.mcp.schemas import TOOLS
 from truekeep.interfaces.mcp.server import make_server
+from truekeep.interfaces.mcp.token import kept_token
 from truekeep.interfaces.mcp.tools import MAX_CARDS, RESOURCE_LIMIT, MemoryTools
 from truekeep.transcripts.parser import iter_turns
 from truekeep.workspace.search import MemorySearch
@@ -946,8 +946,8 @@ def test_a_token_is_kept_unless_it_cannot_be_trusted(place: Place) -> None:
 def test_http_stays_on_this_machine(place: Place) -> None:
     for host in ("0.0.0.0", "192.168.1.2", "example.com", "::", "", "127.0.0.1.example.com"):
         with pytest.raises(BadInput, match="is not a loopback address"):
-            loopback(host)
-    assert [loopback(host) for host in ("localhost", "127.0.0.1", "[::1]")] == ["127.0.0.1", "127.0.0.1", "::1"]
+            check_loopback(host)
+    assert [check_loopback(host) for host in ("localhost", "127.0.0.1", "[::1]")] == ["127.0.0.1", "127.0.0.1", "::1"]
 
     def refused(*more: str, token: str = "") -> str:
         done = run_cli("mcp", "-w", str(place.workspace), "--http", *more, TRUEKEEP_MCP_TOKEN=token)

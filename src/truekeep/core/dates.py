@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, date, datetime, time, timedelta
 
 from truekeep.core.errors import BadInput
 
+_AGE = re.compile(r"(\d{1,5})\s*(h|d|w|)")
 _UNITS = {"d": 1, "w": 7, "m": 30, "y": 365}
 
 
@@ -20,6 +22,14 @@ def parse_since(text: str, today: date) -> date | None:
     except (ValueError, OverflowError) as error:
         hint = "give a date such as 2026-03-01, or an age such as 30d, 8w, 6m or 1y"
         raise BadInput(f"since {text[:40]!r} is not a date", hint=hint) from error
+
+
+def parse_age(text: str) -> timedelta:
+    """Parse an age: 30d, 6w or 12h; a number alone is days."""
+    match = _AGE.fullmatch(text.strip().lower())
+    if match is None:
+        raise BadInput(f"{text!r} is not an age", hint="write 30d, 6w or 12h")
+    return timedelta(hours=int(match[1]) * {"h": 1, "d": 24, "w": 168, "": 24}[match[2]])
 
 
 def local_minute(stamp: str) -> str:
@@ -64,6 +74,24 @@ def shown_age(age_days: int | None) -> str:
     if age_days < 60:
         return f"{age_days} days old"
     return f"{age_days // 30} months old" if age_days < 730 else f"{age_days // 365} years old"
+
+
+def age_in_days(when: date | str | None) -> int | None:
+    """The age today of a day or a UTC time stamp; None if it is unknown."""
+    try:
+        day = datetime.fromisoformat(when).astimezone().date() if isinstance(when, str) else when
+    except (ValueError, OverflowError):
+        return None
+    return max((datetime.now().astimezone().date() - day).days, 0) if day else None
+
+
+def short_age(days: int | None) -> str:
+    """An age that fits a column: 5 d, 3 mo, 2 y."""
+    if days is None:
+        return "?"
+    if days < 60:
+        return f"{days} d"
+    return f"{days // 30} mo" if days < 730 else f"{days // 365} y"
 
 
 def many(count: int, what: str) -> str:

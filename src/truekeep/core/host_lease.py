@@ -85,6 +85,9 @@ class HostStatus(NamedTuple):
         """True if the canonical host is unclear."""
         return bool(self.unreadable) or len(self.rivals) > 1
 
+    def is_canonical(self, machine: Machine) -> bool:
+        return self.canonical is not None and self.canonical.id == machine.id
+
     def find(self, machine_id: str) -> HostLease | None:
         return next((item for item in self.leases if item.id == machine_id), None)
 

@@ -54,6 +54,13 @@ def person() -> str:
         return "unknown"
 
 
+def running_harness() -> str:
+    """The harness that runs this process, judged by its environment variables; "" for a person."""
+    if "CLAUDECODE" in os.environ:
+        return "claude"
+    return "codex" if any(key.startswith("CODEX_") for key in os.environ) else ""
+
+
 def this_machine() -> Machine:
     return known_machine() or _machine(_own_id())
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truekeep.core.errors import EditedSince
+from truekeep.core.errors import EditedSince, as_argument
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import ARCHIVE
 from truekeep.memory.importance import Tier, Tiers, tier_of
@@ -21,6 +21,8 @@ from truekeep.memory.staging import Staging
 from truekeep.search.decay_record import RECORD, DecayRecord, affected_days, log_day, render_decay_record
 from truekeep.text.encoding import decode_text
 from truekeep.text.markdown_lines import iter_lines
+from truekeep.text.secrets.scanner import withhold
+from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
     from truekeep.maintenance.survey.service import CardFacts, Survey
@@ -83,6 +85,20 @@ class Stale(NamedTuple):
     why: str
     can_be_confirmed: bool = True  # it has frontmatter that can say so
 
+    @property
+    def next(self) -> str:
+        return "decide" if self.is_checked else "verify"
+
+    @property
+    def commands(self) -> tuple[str, ...]:
+        """What a person can run next."""
+        if not self.is_checked:
+            return (f"truekeep verify {as_argument(self.path)}",)
+        name = self.path.rpartition("/")[2].removesuffix(".md")
+        named = as_argument(self.path if name.startswith("-") or name.endswith(".md") else name)
+        confirm = [f"truekeep card confirm {named}"] if self.can_be_confirmed else []
+        return (*confirm, f"truekeep card drop {named} --reason 'not used for a long time'")
+
 
 class DecayReport(NamedTuple):
     """The result of a run, or of a dry run."""
@@ -98,6 +114,16 @@ class DecayReport(NamedTuple):
     cards: tuple[Stale, ...] = ()
     problems: tuple[str, ...] = ()  # what cannot be read, each with its place
     notes: tuple[str, ...] = ()
+
+    @property
+    def entries(self) -> list[dict[str, object]]:
+        """The log entries that leave search, then those that come back."""
+        both = ((True, self.leaving), (False, self.returning))
+        return [
+            {**entry._asdict(), "kind": withhold(printable(entry.kind)), "leaves": leaves}
+            for leaves, entries in both
+            for entry in entries
+        ]
 
     @property
     def has_changes(self) -> bool:

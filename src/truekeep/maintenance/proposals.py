@@ -52,6 +52,11 @@ class Idea(NamedTuple):
     key: str = ""  # what makes it this idea, whatever becomes of its words; empty: target and text
     hindrance: str = ""  # why there is no draft for it, and what a person can do instead
 
+    @property
+    def dropped(self) -> tuple[str, ...]:
+        """The paths of the cards that go."""
+        return tuple(path for path, _ in self.drops)
+
 
 class ProposalOutcome(NamedTuple):
     """The result of offering an idea."""

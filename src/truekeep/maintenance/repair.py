@@ -69,6 +69,15 @@ class Repair(NamedTuple):
     def path(self) -> str:
         return self.memory.path
 
+    @property
+    def draft_id(self) -> str:
+        return self.draft.id if self.draft else ""
+
+    @property
+    def waiting_id(self) -> str:
+        """The draft that was made before and still waits."""
+        return self.waiting.id if self.waiting and not self.draft else ""
+
 
 class MemoryRepairs:
     """Repairs the memories of one workspace."""

@@ -34,6 +34,13 @@ _HEADER = rb"(?m:^)\|[^\r\n]*\|\r?\n\|(?:---\|)+\r?\n"  # as we write it
 _NO_ROWS = re.compile(_TITLE.pattern + _HEADER)
 
 
+class HistoryEntry(NamedTuple):
+    """A ledger entry, with the handoff that it came from."""
+
+    entry: LedgerEntry
+    handoff: HandoffRow | None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlamedLine:
     """One line of a file and the entry that wrote it."""
@@ -46,6 +53,24 @@ class BlamedLine:
     arrival: FileImport | None = None  # the import that it came with
     record: HandoffRow | None = None
     source: HandoffRow | None = None  # the handoff that a repaired line goes back to; else the record
+
+    @property
+    def by(self) -> str:
+        """Who wrote it, in words that stay the same."""
+        if self.is_first:
+            return "truekeep init"
+        if self.arrival:
+            return "an archive"
+        return "truekeep" if self.entry else "there before truekeep" if self.is_older else "by hand"
+
+    @property
+    def written(self) -> HistoryEntry | None:
+        return HistoryEntry(self.entry, self.record) if self.entry else None
+
+    @property
+    def origin(self) -> tuple[object, ...]:
+        """Equal for lines of one origin."""
+        return (self.entry.id if self.entry else 0, self.is_older, self.is_first, self.arrival)
 
 
 class Undoing(NamedTuple):

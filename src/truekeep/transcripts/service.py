@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, date, datetime, timedelta
 from functools import cache
@@ -27,6 +28,8 @@ from truekeep.transcripts.store import DAMAGE, StoredSession, TranscriptStore, T
 
 FOLDER, FILE = "transcripts", "archive.sqlite"
 _MAX_SUGGESTIONS = 8
+_SHORTEST_NAME = 8  # characters of a session's name in a list
+_TURNS = re.compile(r"(\d{1,9})?(-)?(\d{1,9})?")
 
 
 class Conversation(NamedTuple):
@@ -36,6 +39,38 @@ class Conversation(NamedTuple):
     turns: tuple[Turn, ...]
     parent: str  # name of the session it was forked from
     shared: int
+
+
+def shorten_names(names: Sequence[str]) -> dict[str, str]:
+    """Each name as short as it can be and still mean only one of them."""
+    ordered = sorted(names)
+    short: dict[str, str] = {}
+    for at, name in enumerate(ordered):
+        near = [ordered[other] for other in (at - 1, at + 1) if 0 <= other < len(ordered)]
+        shared = max((_common_length(name, other) for other in near), default=0)
+        short[name] = name[: max(_SHORTEST_NAME, shared + 1)]
+    return short
+
+
+def _common_length(one: str, other: str) -> int:
+    """The number of characters with which both begin."""
+    return next(
+        (at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), min(map(len, (one, other)))
+    )
+
+
+def parse_turns(text: str, total: int) -> tuple[int, int]:
+    """The first and the last turn that 3, 3-9, 20- or -5 name."""
+    if not text:
+        return 1, total
+    match = _TURNS.fullmatch(text.strip())
+    if match is None or not (match[1] or match[3]):
+        raise BadInput(f"--turns {text[:40]} is not a range", hint="3, 3-9, 20- or -5")
+    first = int(match[1] or 1)
+    last = int(match[3]) if match[3] else total if match[2] else first
+    if not 1 <= first <= last or first > total:
+        raise BadInput(f"no turn {text[:40]}", hint=f"it has turns 1 to {total}")
+    return first, min(last, total)
 
 
 class Archive:

@@ -91,6 +91,10 @@ class RepositoryCandidate(NamedTuple):
     is_named: bool  # in the card's text
     unknown: int  # distinctive claims of the card that it does not have
 
+    @property
+    def evidence(self) -> tuple[Verdict, ...]:
+        return tuple(proof.verdict for proof in self.proofs)
+
 
 class Match(NamedTuple):
     """The result of matching one card."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.core.file_io import read_head
 from truekeep.verify.cache import FactsCache, read_rows, retry_if_damaged
 from truekeep.verify.claim import VERSION, Claim
-from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, VERDICTS, Verdict
+from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, UNVERIFIABLE, VERDICTS, Verdict
 
 if TYPE_CHECKING:
     from hashlib import sha256
@@ -33,6 +34,8 @@ MAX_LIVE_AGE_SECONDS = 300  # for verdicts on ports, units and containers
 NO_REPOSITORY = "the memory names no repository"
 _FULL_RUN_KEY = "verified"  # key in the answer table
 _LIVE_KINDS = ("port", "unit", "container")
+_NOT_LOOKED_AT = ("no-checkout", "no-commits", "incomplete", "git-failed", "out-of-time")  # the claim itself is fine
+_CITED = re.compile(r" \([^()]*:\d+\)\Z")  # the place that ends a sentence
 _REF_FILES = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
 _REASONS_FROM_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
 
@@ -88,6 +91,15 @@ class CheckedMemory(NamedTuple):
     def is_settled(self) -> bool:
         """Whether every verdict depends only on files that were found, so that no new file can change it."""
         return not self.roots or all(item.verdict in (CONFIRMED, CHANGED, MOVED) for item in self.verdicts)
+
+    @property
+    def is_rotten(self) -> bool:
+        return any(item.is_rot for item in self.verdicts)
+
+    @property
+    def history(self) -> str:
+        """How much of git's history the checkout has: whole, shallow or partial; "" without one."""
+        return self.missing or ("whole" if self.roots else "")
 
     def count(self, verdict: str) -> int:
         return sum(item.verdict == verdict for item in self.verdicts)
@@ -263,6 +275,25 @@ def pack_verdict(verdict: Verdict) -> list[Any]:
 def unpack_verdict(packed: list[Any]) -> Verdict:
     claim, word, reason, why, place, candidates, *rest = packed
     return Verdict(Claim(*claim), word, reason, why, place, tuple(candidates), *rest)
+
+
+def is_unchecked(checked: Sequence[CheckedMemory]) -> bool:
+    """True if there were claims, but none could be checked: no checkout, no history, no git."""
+    verdicts = [verdict for item in checked for verdict in item.verdicts]
+    return all(verdict.verdict == UNVERIFIABLE for verdict in verdicts) and any(
+        verdict.reason in _NOT_LOOKED_AT for verdict in verdicts
+    )
+
+
+def count_reasons(checked: Sequence[CheckedMemory]) -> list[tuple[str, list[str]]]:
+    """Why claims could not be checked, and the places of each reason; the most frequent first."""
+    reasons: dict[str, list[str]] = {}
+    for item in checked:
+        for verdict in item.verdicts:
+            if verdict.verdict == UNVERIFIABLE:
+                why = _CITED.sub("", verdict.why)  # one reason, wherever it was met
+                reasons.setdefault(why, []).append(f"{item.path}:{verdict.claim.line}")
+    return sorted(reasons.items(), key=lambda pair: -len(pair[1]))
 
 
 def count_verdicts(checked: Iterable[CheckedMemory]) -> dict[str, int]:

@@ -6,10 +6,39 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from truekeep.core.errors import BadInput
+from truekeep.core.git import find_top
+from truekeep.core.state_dir import STATE
 from truekeep.verify.cache import FactsCache
+from truekeep.verify.memory_reader import read_memory
 from truekeep.verify.options import Options
 from truekeep.verify.results import CheckedMemory, MemoryText
 from truekeep.verify.verifier import Verifier
+
+
+def find_checkout(files: Sequence[str]) -> Path | None:
+    """The checkout that contains all of these files, if they name no repository; None for memory files."""
+    tops = set()
+    for name in files:
+        path = Path(name).resolve()
+        memory = read_memory(str(path), name) if path.is_file() else None
+        top = find_top(path.parent)
+        is_memory = any((folder / STATE).is_dir() for folder in path.parents)
+        if memory is None or memory.origin.repository or top is None or is_memory:
+            return None
+        tops.add(top)
+    return tops.pop() if len(tops) == 1 else None
+
+
+def verify_files(files: Sequence[str], *, root: Path, online: bool = False) -> list[CheckedMemory]:
+    """Check files against one checkout."""
+    memories = []
+    for file in files:
+        memory = read_memory(file, file)
+        if memory is None:
+            raise BadInput(f"{file} is not readable text", hint="name a Markdown file")
+        memories.append(memory)
+    return verify_anywhere(memories, root=root, online=online)
 
 
 def verify_anywhere(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.core.errors import BadInput
+from truekeep.core.git import repository_name
 from truekeep.core.model import CARDS, HANDOFF_TYPES
 from truekeep.handoffs.format import compose_handoff
 from truekeep.memory.frontmatter import Field, Frontmatter, InvalidFrontmatter, quote, split_frontmatter
@@ -35,6 +36,14 @@ class CardAuthor(NamedTuple):
     root: Path | None = None  # the repository's folder
     repository: str = ""  # its name
     is_named: bool = False  # given on the command line
+
+    @classmethod
+    def here(cls, root: Path | None, *, writer: str, actor: str, is_named: bool, memory: Path | None) -> CardAuthor:
+        """The author now, in a repository. Memory itself is about no repository, unless it was named."""
+        if not is_named and root is not None and memory is not None and root.resolve() == memory.resolve():
+            root = None
+        now, name = datetime.now().astimezone(), repository_name(root) if root is not None else ""
+        return cls(writer=writer, actor=actor, now=now, root=root, repository=name, is_named=is_named)
 
 
 def parse_card_text(

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.config import render_config
-from truekeep.core.errors import BadSetup, StorageFailed
+from truekeep.core.default_workspace import find_openclaw, is_workspace, read_remembered
+from truekeep.core.errors import BadInput, BadSetup, StorageFailed, as_argument
+from truekeep.core.machine import below_home
+from truekeep.core.model import INDEX, WORKSPACE
 from truekeep.core.state_dir import STATE, Host
+from truekeep.memory.file_scan import iter_files
+from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
     from truekeep.workspace.context import WorkspaceContext
@@ -51,3 +58,60 @@ def _init(context: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: 
         created = state.make(context.machine, repositories, at=context.stamp(), is_new=is_new)
         context.begin_ledger(is_first=is_new)
     return InitReport(path=path, created=created, is_adopted=is_adopted, is_repeated=is_repeated, host=state.host())
+
+
+# Before and after.
+
+
+def check_expanded_pattern(path: str | None, repositories: Sequence[str]) -> None:
+    """Raise if the shell expanded `--repo ~/repos/*`, so that PATH is a repository next to another."""
+    if not path or not repositories:
+        return
+    folder, repository = Path(path), Path(repositories[-1])
+    is_memory = any((folder / name).exists() for name in (STATE, INDEX, "memory"))
+    if folder.parent == repository.parent and (folder / ".git").exists() and not is_memory:
+        raise BadInput(
+            f"{path} is a repository beside {repository}: it seems that the shell took the pattern apart",
+            hint="put the pattern into quotes, as in --repo '~/repos/*'; nothing was written",
+        )
+
+
+def check_remembered() -> None:
+    """Raise if the workspace that was chosen is missing: a second memory must not take its place unasked."""
+    lost = read_remembered()
+    if lost and not is_workspace(lost) and "TRUEKEEP_WORKSPACE" not in os.environ:
+        raise BadSetup(
+            f"{lost}, the workspace chosen by `truekeep init`, is missing",
+            hint=f"bring it back; or name a folder: `truekeep init {as_argument(lost)}` starts a new one there",
+        )
+
+
+def describe_other_settings(path: Path) -> list[str]:
+    """Messages about other settings that name a workspace on this machine."""
+    told = []
+    named = os.environ.get("TRUEKEEP_WORKSPACE")
+    if named and not _is_same(os.path.expanduser(named), path):
+        told.append(f"but TRUEKEEP_WORKSPACE names {named}, and comes first where it is set")
+    own = _openclaw_memory()
+    if own and not _is_same(own, path):
+        shown = printable(below_home(own, os.path.expanduser("~")))
+        told.append(f"OpenClaw keeps its own memory in {shown}, and reads only the cards of this one")
+        told.append(f"  `truekeep init {as_argument(own)} --default` keeps one memory for both")
+    return told
+
+
+def _is_same(one: str, other: Path) -> bool:
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _openclaw_memory() -> str:
+    """The folder that OpenClaw's configuration names, or its usual one if there is memory in it."""
+    usual = os.path.expanduser(WORKSPACE)
+    has_memory = any(os.path.exists(os.path.join(usual, name)) for name in (INDEX, "memory"))
+    return find_openclaw() or (usual if has_memory else "")
+
+
+def count_memory(workspace: Path) -> dict[str, int]:
+    """How many cards, daily logs and documents there are; none is read."""
+    stores = [source.store for source in iter_files(str(workspace)) if source.path != INDEX]
+    return {store: stores.count(store) for store in ("cards", "logs", "documents")}

@@ -42,6 +42,7 @@ from truekeep.maintenance.duplicates import (
     find_doubles,
     instructed_ideas,
     merge_ideas,
+    uses_meaning,
 )
 from truekeep.maintenance.promote import promotion_ideas
 from truekeep.maintenance.proposals import Idea, ProposalOutcome, offer
@@ -72,6 +73,7 @@ class TidyReport(NamedTuple):
     doubles: tuple[DuplicatePair, ...]
     offered: tuple[ProposalOutcome, ...]
     problems: tuple[FileProblem, ...] = ()
+    compared_by: str = "words"
 
     def count(self, state: str) -> int:
         return sum(item.state == state for item in self.offered)
@@ -186,11 +188,12 @@ class Maintenance:
             yield from instructed_ideas(survey, self._workspace.files.read_bytes, self._instructions().lines)
 
         offered = self._offered("duplicates", survey, ideas, dry_run=dry_run)
-        return TidyReport(tuple(doubles), offered, self._problems(survey))
+        by = "words and meaning" if uses_meaning(survey) else "words"
+        return TidyReport(tuple(doubles), offered, self._problems(survey), by)
 
-    def promote(self, *, dry_run: bool = False) -> TidyReport:
+    def promote(self, *, dry_run: bool = False, progress: Callable[[int, int], None] = lambda *_: None) -> TidyReport:
         """Propose cards for what logs say repeatedly and no card says."""
-        survey = self.survey()
+        survey = self.survey(progress)
         structural, read = self._workspace.config.decay.structural, self._workspace.files.read_bytes
         offered = self._offered(
             "promote",

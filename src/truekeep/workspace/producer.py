@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.config import Config
+from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import make_private
 from truekeep.core.git import find_top
 from truekeep.core.machine import machine_name, own_state, person
@@ -22,6 +23,7 @@ from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.journal import check_writer
 from truekeep.sessions.session_record import note_checkpoint
 from truekeep.transcripts.service import Archive
+from truekeep.workspace import card_writing
 from truekeep.workspace.checkpointing import CheckpointResult, clean, leave_handoffs
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from truekeep.handoffs.policy.decision import Decision, UnsavedHandoff
     from truekeep.sessions.checkpoint import Checkpoint
     from truekeep.transcripts.importer import TranscriptImportReport
+    from truekeep.workspace.card_text import CardAuthor, CardText
+    from truekeep.workspace.card_writing import CardWriteResult
 
 
 def _now() -> datetime:
@@ -47,14 +51,29 @@ def judge(letters: Sequence[UnsavedHandoff]) -> list[Decision]:
     return filings
 
 
-def leave(checkpoint: Checkpoint, root: Path, writer: str) -> CheckpointResult:
+def leave(checkpoint: Checkpoint, root: Path | None, writer: str) -> CheckpointResult:
     """Write a checkpoint as handoffs into an inbox of the repository."""
+    if root is None:
+        raise BadSetup(
+            "no workspace on this machine, and this folder is not a repository",
+            hint="run it in a repository, or give one with --repo",
+        )
     safe, notes = clean(checkpoint)
     check_writer(writer)
     who = writer or person()  # people have no inbox of their own, so the entry names them
     left = leave_handoffs(safe, root, writer=who, writers=WRITERS, now=_now(), machine=machine_name())
     note_checkpoint(str(root), writer)
     return CheckpointResult((), tuple(left), tuple(notes))
+
+
+def leave_card(wanted: CardText, by: CardAuthor, *, is_update: bool, anyway: bool) -> CardWriteResult:
+    """Write a new card as a handoff into the repository's inbox."""
+    if by.root is None or is_update:
+        raise BadSetup(
+            "there is no workspace on this machine",
+            hint="in a repository, a new card is left as a handoff; what is on a card is changed on the host",
+        )
+    return card_writing.leave_card(wanted, by, judge, Config(), anyway=anyway)
 
 
 def count_waiting(folder: Path) -> int | None:

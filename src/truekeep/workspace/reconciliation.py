@@ -73,6 +73,15 @@ class ReconcileReport(NamedTuple):
         """Why a decided change was not written, or ""."""
         return next((f"{INDEX}: {item.step}" for item in self.found if item.is_held), "")
 
+    def is_unsettled(self, *, fix: bool) -> bool:
+        """True if a person has to decide something, after what `fix` settled."""
+        left = [item for item in self.open if not (fix and item.action in ("fix", "ask"))]
+        return bool(left or self.problems)
+
+    def followed_by(self, later: ReconcileReport) -> ReconcileReport:
+        """Both runs as one."""
+        return later._replace(done=(*self.done, *later.done), offered=self.offered, crowding=self.crowding)
+
 
 class Reconciliation:
     """One run of reconcile."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import EditedSince
 from truekeep.core.machine import person
@@ -14,6 +14,28 @@ if TYPE_CHECKING:
     from truekeep.handoffs.policy.decision import Decision
     from truekeep.handoffs.review import DraftCache, Proposal
     from truekeep.workspace.workspace import Workspace
+
+
+class DraftFilter(NamedTuple):
+    """Which drafts to list; None matches every draft."""
+
+    why: str | None = None  # the code of a reason
+    writer: str | None = None
+    repository: str | None = None  # its name, or the end of it
+
+    def matches(self, draft: Draft) -> bool:
+        return (
+            (self.why is None or self.why in dict(draft.reasons))
+            and self.writer in (None, draft.writer)
+            and (self.repository is None or f"/{draft.repository}".endswith(f"/{self.repository}"))
+        )
+
+
+class ListedDraft(NamedTuple):
+    """A draft, and the cards that changed since it was made from them."""
+
+    draft: Draft
+    outdated: Sequence[str]
 
 
 class ReviewQueue:
@@ -40,6 +62,12 @@ class ReviewQueue:
         """
         known = self._known_judged_drafts if judged else self._known_drafts
         return list(iter_drafts(self._context.vault, known, judged=judged))
+
+    def find(self, chosen: DraftFilter) -> tuple[Sequence[ListedDraft], int]:
+        """The chosen drafts with current findings, oldest first, and the number of all drafts."""
+        waiting = self.drafts(judged=True)
+        review = self.open()
+        return [ListedDraft(draft, review.outdated(draft)) for draft in waiting if chosen.matches(draft)], len(waiting)
 
     def show(self, wanted: str, *, target: str = "", exact: bool = False) -> Proposal:
         """One draft, with what approving it would write."""

@@ -22,7 +22,7 @@ from tests.support.site_memory import card_text, put
 from tests.support.visitor import Visitor, shown
 from tests.support.website import served
 from tests.unit.transcripts.test_parser import lines_of, said
-from truekeep.interfaces.cli.serve import _way_out
+from truekeep.interfaces.listener import outward_address
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import Keys
 from truekeep.interfaces.web.site import Site
@@ -333,7 +333,7 @@ def test_every_key_of_a_page_is_among_its_keys(place: Place, own_home: Path, rea
 def test_the_address_that_a_request_came_to_is_one_of_the_sites_own(place: Place) -> None:
     """With --host 0.0.0.0 nobody knows beforehand by which address a phone will ask."""
     with served(place.workspace, os.environ, "--read-only", "--host", "0.0.0.0") as server:
-        way = _way_out(socket.AF_INET)
+        way = outward_address(socket.AF_INET)
         assert server.link.startswith(f"http://{way or os.uname().nodename}:")
         for address in {"127.0.0.1", "127.0.0.2", way} - {""}:
             assert httpx.get(f"http://{address}:{server.port}/?token={server.token}").status_code == 303

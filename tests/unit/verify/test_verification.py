@@ -575,12 +575,11 @@ class TestRepos:
 @pytest.mark.parametrize(
     ("roots", "told"), [(["/a"], "a is a shallow clone: "), (["/a", "/b"], "a, b are shallow clones: ")]
 )
-def test_clones_without_history_are_counted(roots: list[str], told: str, capsys: pytest.CaptureFixture[str]) -> None:
-    from truekeep.interfaces.cli.verify import _show_missing
+def test_clones_without_history_are_counted(roots: list[str], told: str) -> None:
+    from truekeep.interfaces.cli.verify import _render_missing
 
     checked: Any = [SimpleNamespace(missing="shallow", roots=roots, verdicts=(), claims=())]
-    _show_missing(checked)
-    assert told in capsys.readouterr().out
+    assert told in next(_render_missing(checked))
 
 
 def test_a_folder_is_its_markdown_files(place: Place, own_home: Path) -> None:

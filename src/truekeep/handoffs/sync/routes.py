@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -94,6 +94,14 @@ def _value(value: Option) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(render_text(item) for item in value)}]"
     return render_text(value)
+
+
+def choose_routes(folder: Path, names: Collection[str]) -> list[Route]:
+    """The routes of these names, or all."""
+    routes = read_routes(folder)
+    if unknown := [name for name in names if name not in routes]:
+        raise NotFound(f"there is no route {unknown[0]!r}", hint=f"known: {', '.join(routes) or 'none'}")
+    return [route for name, route in routes.items() if not names or name in names]
 
 
 def add_route(folder: Path, route: Route) -> None:

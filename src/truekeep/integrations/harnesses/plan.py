@@ -29,6 +29,7 @@ from truekeep.integrations.harnesses.instruction_block import (
 )
 from truekeep.integrations.harnesses.plugin_files import MARKET_FILES
 from truekeep.text.managed_block import BlockMarkers, BrokenBlock, find_block, put_block
+from truekeep.text.unified_diff import difference
 
 HARNESSES: Mapping[str, Harness] = {"claude": claude, "codex": codex, "openclaw": openclaw}
 USER = "user"
@@ -82,6 +83,14 @@ class PlannedEdit:
     def is_change(self) -> bool:
         return self.now.data != self.after
 
+    @property
+    def is_new(self) -> bool:
+        return self.now.data is None
+
+    @property
+    def difference(self) -> tuple[str, ...]:
+        return difference(self.now.data, self.after, self.path.name)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedInboxes:
@@ -115,6 +124,10 @@ class ConnectPlan:
     @property
     def changes(self) -> tuple[PlannedEdit, ...]:
         return tuple(edit for edit in self.edits if edit.is_change)
+
+    @property
+    def missing_folders(self) -> list[Path]:
+        return [self.inboxes.root / folder for folder in self.inboxes.missing] if self.inboxes else []
 
     @property
     def is_empty(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,14 +12,17 @@ import click
 
 from truekeep.core.dates import many
 from truekeep.interfaces.cli.complete_values import complete_folders
-from truekeep.interfaces.cli.handoff import workspace_if_any
-from truekeep.interfaces.cli.output import json_option, print_json, short_path, workspace_option
+from truekeep.interfaces.cli.options import dry_run_option, in_workspace_if_any
+from truekeep.interfaces.cli.output import Shown, counted, emit, short_path
 from truekeep.interfaces.cli.progress import ProgressDisplay
-from truekeep.interfaces.cli.terminal import echo, print_warning, style
+from truekeep.interfaces.cli.terminal import style, warning
 from truekeep.workspace import producer
+from truekeep.workspace.handoff_files import describe_unscanned, is_unscanned
 
 if TYPE_CHECKING:
+    from truekeep.handoffs.adopt.note import SkippedNote
     from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
+    from truekeep.workspace.workspace import Workspace
 
 _WORDS = {
     "left": "handed in",
@@ -28,13 +31,15 @@ _WORDS = {
     "withheld": "withheld",
     "refused": "refused",
 }
+_DRY_RUN_WORDS = {**_WORDS, "left": "would be handed in"}
 _TAKEN = ("left", "already")
-_FEW = 10  # notes up to which each is named
+_MAX_NAMED = 10  # notes up to which each is named
 _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refused": "red", "skipped": "yellow"}
+_FOLDERS = {"claude": "~/.claude/projects/*/memory", "codex": "~/.codex/memories_v2 (off by default)"}
 
 
 @click.command()
-@click.argument("harness", type=click.Choice(("claude", "codex")))
+@click.argument("harness", type=click.Choice(tuple(_FOLDERS)))
 @click.option(
     "--from",
     "given",
@@ -49,19 +54,9 @@ _COLOURS = {"left": "green", "already": "bright_black", "withheld": "red", "refu
     shell_complete=complete_folders,
     help="Only this repository; with --from, the repository the notes are about.",
 )
-@click.option("--dry-run", is_flag=True, help="Show what would be imported without changing anything.")
-@json_option
-@workspace_option
-@click.pass_context
-def adopt(
-    ctx: click.Context,
-    harness: str,
-    given: str | None,
-    repository: str | None,
-    dry_run: bool,
-    as_json: bool,
-    workspace: str | None,
-) -> None:
+@dry_run_option
+@in_workspace_if_any
+def adopt(opened: Workspace | None, harness: str, given: str | None, repository: str | None, dry_run: bool) -> None:
     """Import Claude Code's or Codex's own notes.
 
     Each note of the harness's own memory becomes a handoff in the inbox of its repository, with its origin. Notes about
@@ -71,72 +66,57 @@ def adopt(
 
     Example: truekeep adopt claude --dry-run
     """
-    opened = workspace_if_any(ctx, workspace)
     import_notes = opened.handoffs.adopt if opened is not None else producer.adopt
+    folder, root = (Path(path).expanduser() if path else None for path in (given, repository))
     with ProgressDisplay(f"reading the notes of {harness}"):
-        done, skipped = import_notes(
-            harness,
-            given=Path(given).expanduser() if given else None,
-            repository=Path(repository).expanduser() if repository else None,
-            dry_run=dry_run,
-        )
-    unseen = sorted({item.repository for item in done if item.handoff and item.repository})
-    unseen = [root for root in unseen if opened is not None and not opened.handoffs.is_scanned(Path(root))]
-    if as_json:
-        print_json(
-            "adopt",
-            {
-                "harness": harness,
-                "dry_run": dry_run,
-                "notes": [item._asdict() for item in done],
-                "skipped": [item._asdict() for item in skipped],
-                "not_scanned": unseen,
-            },
-        )
-        return
-    _show_notes(done, dry_run=dry_run)
-    for item_ in skipped:
-        echo(f"{style('skipped', fg='yellow')} {item_.shown}")
-        echo(f"  {item_.why}")
-    counts = Counter(item.outcome for item in done)
-    if done or skipped:
-        words = {**_WORDS, "left": "would be handed in"} if dry_run else _WORDS
-        told = ", ".join(f"{counts[name]} {word}" for name, word in words.items() if counts[name])
-        notes = f"{many(len(done), 'note')}: {told}" if done else ""
-        echo("; ".join(filter(None, (notes, f"{len(skipped)} skipped" if skipped else ""))))
-        if counts["left"] and opened is not None and not dry_run:
-            echo("next: run `truekeep ingest` to file them; doubtful ones go to review")
-    else:
-        looked = (
-            given
-            or {"claude": "~/.claude/projects/*/memory", "codex": "~/.codex/memories_v2 (off by default)"}[harness]
-        )
-        echo(f"{harness} has no notes of its own here; looked in {looked}")
-    for root in unseen:
-        where = opened.path if opened is not None else ""
-        what = f"ingest does not look into {root}; add it to `repositories` in {where}/.truekeep/config.toml"
-        print_warning(what)
+        done, skipped = import_notes(harness, given=folder, repository=root, dry_run=dry_run)
+    roots = sorted({item.repository for item in done if item.handoff and item.repository})
+    unseen = [path for path in roots if is_unscanned(opened, Path(path))]
+
+    def render() -> Iterator[Shown]:
+        yield from _render_notes(done, dry_run=dry_run)
+        yield from _render_total(done, skipped, dry_run=dry_run)
+        if opened is not None and not dry_run and any(item.outcome == "left" for item in done):
+            yield "next: run `truekeep ingest` to file them; doubtful ones go to review"
+        if not done and not skipped:
+            yield f"{harness} has no notes of its own here; looked in {given or _FOLDERS[harness]}"
+        yield from (warning(describe_unscanned(opened, Path(path))) for path in unseen if opened is not None)
+
+    data = {"harness": harness, "dry_run": dry_run, "notes": done, "skipped": skipped, "not_scanned": unseen}
+    emit("adopt", data, render())
 
 
-def _show_notes(done: Sequence[AdoptionOutcome], *, dry_run: bool) -> None:
+def _render_notes(done: Sequence[AdoptionOutcome], *, dry_run: bool) -> Iterator[Shown]:
     """Every note, when they are few; of many, how many of each repository. What could not be taken is always named."""
+    words = _DRY_RUN_WORDS if dry_run else _WORDS
     taken = [item for item in done if item.outcome in _TAKEN]
-    is_summed_up = len(taken) > _FEW
+    is_summed_up = len(taken) > _MAX_NAMED
     if is_summed_up:
-        word = "would be handed in" if dry_run else "handed in"
         for root, items in groupby(sorted(taken, key=lambda item: item.repository), key=lambda item: item.repository):
             found = list(items)
             fresh = [item for item in found if item.outcome == "left"]
-            parts = [f"{many(len(fresh), 'note')} {style(word, fg='green')}"] if fresh else []
+            parts = [f"{many(len(fresh), 'note')} {style(words['left'], fg='green')}"] if fresh else []
             parts += [f"{len(found) - len(fresh)} in memory already"] if len(found) > len(fresh) else []
             held = sum(bool(item.why) for item in fresh)
-            doubtful = f"; {held} will wait for review" if held else ""
-            echo(f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}")
+            doubtful = f"; {held} will go to review" if held else ""
+            yield f"{short_path(root) if root else 'about you'}: {', '.join(parts)}{doubtful}"
     for item in done:
         if (is_summed_up and item.outcome in _TAKEN) or (item.outcome == "unchanged" and not item.why):
             continue
-        word = "would leave" if dry_run and item.outcome == "left" else item.outcome
-        echo(f"{style(word, fg=_COLOURS.get(item.outcome))} {item.note}")
-        for line in (f"for {item.target}" if item.target else "", short_path(item.handoff), item.why):
-            if line:
-                echo(f"  {line}")
+        word = "would hand in" if dry_run and item.outcome == "left" else _WORDS.get(item.outcome, item.outcome)
+        target = f" -> {item.target}" if item.target else ""
+        yield f"{style(word, fg=_COLOURS.get(item.outcome))} {short_path(item.note)}{target}"
+        yield from (f"  {line}" for line in (short_path(item.handoff) if item.handoff else "", item.why) if line)
+
+
+def _render_total(done: Sequence[AdoptionOutcome], skipped: Sequence[SkippedNote], *, dry_run: bool) -> Iterator[Shown]:
+    for item in skipped:
+        yield f"{style('skipped', fg='yellow')} {item.shown}"
+        yield f"  {item.why}"
+    outcomes, words = Counter(item.outcome for item in done), _DRY_RUN_WORDS if dry_run else _WORDS
+    parts = [f"{many(len(done), 'note')}: {counted({word: outcomes[name] for name, word in words.items()})}"] * bool(
+        done
+    )
+    parts += [f"{len(skipped)} skipped"] * bool(skipped)
+    if parts:
+        yield "; ".join(parts)

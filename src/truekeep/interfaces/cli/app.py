@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
 from io import StringIO
@@ -18,13 +18,14 @@ import click
 
 from truekeep.core.errors import BadSetup, InvalidHandoff, StorageFailed, TruekeepError, hint_for, is_database_error
 from truekeep.interfaces.cli.complete_values import complete_folders
-from truekeep.interfaces.cli.terminal import echo, echo_text, style
+from truekeep.interfaces.cli.terminal import echo, echo_text, print_error
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 EXIT_BUG = 70
 EXIT_INTERRUPTED = 130
+STOPPED = "stopped; nothing is lost, and the next run continues from here"
 
 # Heading: name: (module, short help). The help stands here so that listing the commands loads none of them.
 GROUPS = {
@@ -53,7 +54,7 @@ GROUPS = {
     },
     "Verification": {
         "verify": ("verify", "Check memory against the current code."),
-        "repos": ("verify", "List the checkouts that memory is checked against."),
+        "repos": ("repos", "List the checkouts that memory is checked against."),
         "reconcile": ("reconcile", "Find contradictions between memory, logs and code."),
         "tidy": ("tidy", "Expire old log entries, merge duplicates, promote recurring notes."),
     },
@@ -163,13 +164,11 @@ def cli(ctx: click.Context, workspace: str | None, version: bool, as_json: bool)
 
 
 def show_version(*, as_json: bool) -> None:
-    from truekeep.workspace.version_info import read_about, render_about
+    from truekeep.workspace.version_info import read_about, render_about  # here: only --version needs it
 
     about = read_about()
     if as_json:
-        import json
-
-        click.echo(json.dumps({"schema": "truekeep.version/1", **about}, indent=2))
+        _print_json("version", about)
     else:
         echo_text(render_about(about))
 
@@ -187,34 +186,17 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
     except click.exceptions.Exit as ending:
         return ending.exit_code
     except click.ClickException as error:
-        if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2, which writes it where no pager looks
-            echo_text(error.format_message())
-            return 0
-        if as_json:
-            from truekeep.interfaces.cli.output import print_json
-
-            message = error.format_message()
-            print_json("error", {"error": {"code": "usage", "message": message, "hint": "see --help"}})
-        else:
-            shown = StringIO()
-            error.show(file=shown)
-            echo_text(shown.getvalue(), err=True)
-        return error.exit_code
+        return _end_usage_error(error, as_json=as_json)
     except TruekeepError as error:
-        show_error(error, as_json=as_json)
-        return error.exit_code
+        return _end_error(error, as_json=as_json)
     except ImportError as error:
         missing = BadSetup(f"a part of truekeep is missing: {error.name}", hint="install truekeep again")
-        show_error(missing, as_json=as_json)
-        return missing.exit_code
+        return _end_error(missing, as_json=as_json)
     except (KeyboardInterrupt, click.Abort):
-        said = "stopped; nothing is lost, and the next run continues from here"
         if as_json:
-            from truekeep.interfaces.cli.output import print_json
-
-            print_json("error", {"error": {"code": "stopped", "message": said, "hint": "run it again"}})
+            _print_json("error", {"error": {"code": "stopped", "message": STOPPED, "hint": "run it again"}})
         else:
-            echo(said, err=True)
+            echo(STOPPED, err=True)
         return EXIT_INTERRUPTED
     except SystemExit:
         # click ends with 1 when the reader of our output leaves, as `| head` does. That is no failure.
@@ -227,26 +209,52 @@ def end(work: Callable[[], Any], *, as_json: bool, command: str = "") -> int:
         return 0
     except OSError as error:
         failed = StorageFailed(f"{error.filename or 'a file'}: {error.strerror}", hint=hint_for(error))
-        show_error(failed, as_json=as_json)
-        return failed.exit_code
+        return _end_error(failed, as_json=as_json)
     except Exception as error:  # noqa: BLE001 - the last resort: a bug must not show a traceback or lose its story
         if is_database_error(error):
             failed = StorageFailed(f"a database in .truekeep cannot be used: {error}", hint=hint_for(error))
-            show_error(failed, as_json=as_json)
-            return failed.exit_code
-        from truekeep.core.bugs import note_bug
+            return _end_error(failed, as_json=as_json)
+        return _end_bug(error, command, as_json=as_json)
 
-        where = note_bug(error, command)
-        if as_json:
-            from truekeep.interfaces.cli.output import print_json
 
-            print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
-        echo(f"truekeep crashed ({type(error).__name__}). Your memory is unchanged. Details: {where}", err=True)
-        echo(
-            "  update truekeep; if it still happens, report it with that file, which has no memory text",
-            err=True,
-        )
-        return EXIT_BUG
+def _end_usage_error(error: click.ClickException, *, as_json: bool) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":  # since click 8.2, which writes it where no pager looks
+        echo_text(error.format_message())
+        return 0
+    if as_json:
+        _print_json("error", {"error": {"code": "usage", "message": error.format_message(), "hint": "see --help"}})
+    else:
+        shown = StringIO()
+        error.show(file=shown)
+        echo_text(shown.getvalue(), err=True)
+    return error.exit_code
+
+
+def _end_error(error: TruekeepError, *, as_json: bool) -> int:
+    if as_json:
+        findings = {"findings": error.findings} if isinstance(error, InvalidHandoff) and error.findings else {}
+        told = {"code": error.code, "message": error.message, "hint": error.hint, **error.details, **findings}
+        _print_json("error", {"error": told})
+    else:
+        print_error(error)
+    return error.exit_code
+
+
+def _end_bug(error: Exception, command: str, *, as_json: bool) -> int:
+    from truekeep.core.bugs import note_bug  # here: it is hardly ever needed
+
+    where = note_bug(error, command)
+    if as_json:
+        _print_json("error", {"error": {"code": "bug", "message": type(error).__name__, "hint": f"see {where}"}})
+    echo(f"truekeep crashed ({type(error).__name__}). Your memory is unchanged. Details: {where}", err=True)
+    echo("  update truekeep; if it still happens, report it with that file, which has no memory text", err=True)
+    return EXIT_BUG
+
+
+def _print_json(kind: str, data: Mapping[str, Any]) -> None:
+    from truekeep.interfaces.cli.output import print_json  # here: --help needs neither JSON nor a workspace
+
+    print_json(kind, data)
 
 
 def report_error(error: BaseException, *, as_json: bool) -> int:
@@ -260,25 +268,3 @@ def report_error(error: BaseException, *, as_json: bool) -> int:
 
 def _status(value: Any) -> int:
     return value if isinstance(value, int) else 0
-
-
-def show_error(error: TruekeepError, *, as_json: bool) -> None:
-
-    findings = error.findings if isinstance(error, InvalidHandoff) else ()
-    if as_json:
-        from truekeep.interfaces.cli.output import print_json, shown_finding
-
-        details = error.details | ({"findings": [shown_finding(finding) for finding in findings]} if findings else {})
-        print_json("error", {"error": {"code": error.code, "message": error.message, "hint": error.hint, **details}})
-        return
-    for line in error.details.get("difference", ()):
-        colour = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1])
-        echo(style(line, fg=colour), err=True)
-    echo(style("truekeep: ", fg="red") + error.message, err=True)
-    for line in error.details.get("story", ()):
-        echo(f"  {line}", err=True)
-    for finding in findings:
-        place = f"line {finding.line}: " if finding.line else ""
-        echo(f"  {place}{style(finding.code, fg='yellow')}: {finding.message}", err=True)
-    if error.hint:
-        echo(f"  {error.hint}", err=True)

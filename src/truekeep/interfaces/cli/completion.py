@@ -5,16 +5,18 @@ from __future__ import annotations
 import click
 from click.shell_completion import ShellComplete, get_completion_class
 
-from truekeep.interfaces.cli.output import json_option, print_json
+from truekeep.interfaces.cli.options import json_flag
+from truekeep.interfaces.cli.output import emit
+from truekeep.interfaces.cli.terminal import Passage
 
 SHELLS = ("bash", "zsh", "fish")
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(SHELLS))
-@json_option
+@json_flag
 @click.pass_context
-def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
+def completion(ctx: click.Context, shell: str) -> None:
     """Print a shell completion script.
 
     Completes commands, options, drafts, cards and routes. bash 4.4 or newer: add `eval "$(truekeep completion bash)"`
@@ -24,10 +26,7 @@ def completion(ctx: click.Context, shell: str, as_json: bool) -> None:
     Example: truekeep completion bash
     """
     script = render_script(ctx.find_root().command, shell)
-    if as_json:
-        print_json("completion", {"shell": shell, "script": script})
-    else:
-        click.echo(script, nl=False)
+    emit("completion", {"shell": shell, "script": script}, [Passage(script)])
 
 
 def render_script(cli: click.Command, shell: str) -> str:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
 
 from truekeep.core.dates import many
 from truekeep.core.machine import person
-from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.interfaces.cli.options import in_workspace
+from truekeep.interfaces.cli.output import Shown, emit, how_to_undo
 from truekeep.interfaces.cli.session import TextCommand
-from truekeep.interfaces.cli.terminal import echo, print_warning, style
+from truekeep.interfaces.cli.table import Table
+from truekeep.interfaces.cli.terminal import style, warning
 from truekeep.memory.lessons import CORRECTION, POLICY
 
 if TYPE_CHECKING:
-    from truekeep.memory.lessons import LessonTable
+    from truekeep.memory.lessons import LessonFile, LessonTable
     from truekeep.workspace.notes import LessonRow
     from truekeep.workspace.workspace import Workspace
 
@@ -47,12 +50,8 @@ def gating() -> None:
 @click.option(
     "--applies-to", "applies", default="", metavar="TEXT", help="Repository, path or language. [default: all]"
 )
-@json_option
-@workspace_option
-@click.pass_context
-def add_correction(
-    ctx: click.Context, wrong: str, instead: str, applies: str, as_json: bool, workspace: str | None
-) -> None:
+@in_workspace
+def add_correction(opened: Workspace, wrong: str, instead: str, applies: str) -> None:
     """Add a correction.
 
     A row that already exists is not added twice. Exit 3 if the text is not allowed in the table (a credential,
@@ -60,87 +59,71 @@ def add_correction(
 
     Example: truekeep note correction add 'Pushed to main' --instead 'Open a pull request' --applies-to acme/shop
     """
-    opened = open_workspace(ctx, workspace)
-    noted = opened.notes.add_correction(wrong, instead=instead, applies=applies, actor=person())
-    _show(noted, "correction-add", as_json=as_json)
+    row = opened.notes.add_correction(wrong, instead=instead, applies=applies, actor=person())
+    _emit_added("correction-add", row)
 
 
 @correction.command("list")
-@json_option
-@workspace_option
-@click.pass_context
-def list_corrections(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+@in_workspace
+def list_corrections(opened: Workspace) -> None:
     """List the corrections, and rows that cannot be read.
 
     Example: truekeep note correction list
     """
-    _list(open_workspace(ctx, workspace), CORRECTION, "correction-list", as_json=as_json)
+    _emit_list("correction-list", CORRECTION, opened.notes.list(CORRECTION))
 
 
 @gating.command("add", cls=TextCommand)
 @click.option("--when", "trigger", required=True, metavar="TEXT", help="Situation that triggers the rule.")
 @click.option("--do", "action", required=True, metavar="TEXT", help="What to do then.")
 @click.option("--because", default="", metavar="TEXT", help="What went wrong.")
-@json_option
-@workspace_option
-@click.pass_context
-def add_policy(
-    ctx: click.Context, trigger: str, action: str, because: str, as_json: bool, workspace: str | None
-) -> None:
+@in_workspace
+def add_policy(opened: Workspace, trigger: str, action: str, because: str) -> None:
     """Add a policy, with the next number.
 
     A row that already exists is not added twice. Exit codes as for `truekeep note correction add`.
 
     Example: truekeep note gating add --when 'releasing the shop' --do 'run the smoke test'
     """
-    opened = open_workspace(ctx, workspace)
-    noted = opened.notes.add_policy(trigger, action=action, because=because, actor=person())
-    _show(noted, "gating-add", as_json=as_json)
+    _emit_added("gating-add", opened.notes.add_policy(trigger, action=action, because=because, actor=person()))
 
 
 @gating.command("list")
-@json_option
-@workspace_option
-@click.pass_context
-def list_policies(ctx: click.Context, as_json: bool, workspace: str | None) -> None:
+@in_workspace
+def list_policies(opened: Workspace) -> None:
     """List the policies, and rows that cannot be read.
 
     Example: truekeep note gating list
     """
-    _list(open_workspace(ctx, workspace), POLICY, "gating-list", as_json=as_json)
+    _emit_list("gating-list", POLICY, opened.notes.list(POLICY))
 
 
-def _show(noted: LessonRow, kind: str, *, as_json: bool) -> None:
-    if as_json:
-        data = {"path": noted.path, "line": noted.line, "number": noted.number, "entry": noted.entry}
-        print_json(kind, {**data, "added": noted.entry is not None})
-        return
-    place = f"{noted.path}:{noted.line}" + (f", number {noted.number}" if noted.number else "")
-    if noted.entry is None:
-        echo(f"already there: {place}")
-    else:
-        echo(f"{style('added', fg='green')} {place} (`truekeep undo {noted.entry}` undoes it)")
+def _emit_added(kind: str, row: LessonRow) -> None:
+    place = f"{row.path}:{row.line}" + (f", number {row.number}" if row.number else "")
+    is_added = row.entry is not None
+    told = f"{style('added', fg='green')} {place}{how_to_undo(row.entry)}" if is_added else f"already there: {place}"
+    emit(kind, {**row._asdict(), "added": is_added}, [told])
 
 
-def _list(opened: Workspace, kind: LessonTable, word: str, *, as_json: bool) -> None:
-    found = opened.notes.list(kind)
-    if as_json:
-        rows = [
-            {
-                **{name: value for name, value in lesson._asdict().items() if name not in ("kind", "action")},
-                "instead" if kind.word == "correction" else "action": lesson.action,
-            }
-            for lesson in found.lessons
-        ]
-        unread = [{"line": item.line, "what": item.what, "rows": list(item.rows)} for item in found.unread]
-        print_json(word, {"path": kind.path, "rows": rows, "unread": unread})
-        return
-    if found.lessons and kind.word == "correction":
-        shown = [[item.day, item.applies or "all", item.wrong, item.action] for item in found.lessons]
-        print_table(["date", "applies to", "what went wrong", "instead"], shown)
+def _emit_list(kind: str, table: LessonTable, found: LessonFile) -> None:
+    action = "instead" if table is CORRECTION else "action"
+    rows = [
+        {
+            **{name: value for name, value in lesson._asdict().items() if name not in ("kind", "action")},
+            action: lesson.action,
+        }
+        for lesson in found.lessons
+    ]
+    emit(kind, {"path": table.path, "rows": rows, "unread": found.unread}, _render_list(table, found))
+
+
+def _render_list(table: LessonTable, found: LessonFile) -> Iterator[Shown]:
+    if found.lessons and table is CORRECTION:
+        rows = [[item.day, item.applies or "all", item.wrong, item.action] for item in found.lessons]
+        yield Table(["date", "applies to", "what went wrong", "instead"], rows)
     elif found.lessons:
-        shown = [[item.number, item.trigger, item.action, item.wrong] for item in found.lessons]
-        print_table(["#", "when", "do", "what went wrong"], shown)
-    echo(f"{many(len(found.lessons), 'row')} in {kind.path}")
+        rows = [[item.number, item.trigger, item.action, item.wrong] for item in found.lessons]
+        yield Table(["#", "when", "do", "what went wrong"], rows)
+    yield f"{many(len(found.lessons), 'row')} in {table.path}"
     for item in found.unread:
-        print_warning(f"{kind.path}:{item.line}: {item.what}")
+        yield warning(f"{table.path}:{item.line}: {item.what}")

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from truekeep.core.model import RULES
-from truekeep.interfaces.cli.complete_values import complete_folders
-from truekeep.interfaces.cli.output import (
-    COLOURS,
-    json_option,
-    open_workspace,
-    print_difference,
-    print_findings,
-    print_json,
-    shown_finding,
-    workspace_option,
+from truekeep.interfaces.cli.json_fields import to_json
+from truekeep.interfaces.cli.options import (
+    dry_run_option,
+    exit_code_option,
+    in_workspace,
+    repos_option,
+    usage_error,
+    wants_json,
 )
-from truekeep.interfaces.cli.terminal import echo, print_warning, style
+from truekeep.interfaces.cli.output import COLOURS, Shown, emit, show
+from truekeep.interfaces.cli.terminal import echo, print_warning, render_difference, render_findings, style, warning
 
 if TYPE_CHECKING:
     from truekeep.core.model import FilingOutcome, IngestReport
@@ -31,31 +32,23 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 EXIT_NOTHING = 10
 EXIT_REVIEW = 11
+_OUTCOMES = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
 _DRY_RUN_WORDS = {"promoted": "would promote", "routed": "would route", "review": "would review"}
 
 
 @click.command()
-@click.option(
-    "--repo",
-    "repositories",
-    multiple=True,
-    metavar="DIR",
-    shell_complete=complete_folders,
-    help="Scan only this repository; may be repeated.",
-)
+@repos_option("Scan only this repository; may be repeated.")
 @click.option("--promote-cards", is_flag=True, help="File into cards only, unless the other route is also given.")
 @click.option("--route-documents", is_flag=True, help="File into documents only, unless the other route is also given.")
-@click.option("--dry-run", is_flag=True, help="Show what would be written without changing anything.")
+@dry_run_option
 @click.option("-q", "--quiet", is_flag=True, help="Print only the counts.")
-@click.option("--exit-code", is_flag=True, help="Exit 10 if there was nothing to do, 11 if something needs review.")
+@exit_code_option("Exit 10 if there was nothing to do, 11 if something needs review.")
 @click.option(
     "--watch", is_flag=True, help="Keep running and file handoffs within seconds. With --json, one object per line."
 )
-@json_option
-@workspace_option
-@click.pass_context
+@in_workspace
 def ingest(
-    ctx: click.Context,
+    opened: Workspace,
     repositories: tuple[str, ...],
     promote_cards: bool,
     route_documents: bool,
@@ -63,8 +56,6 @@ def ingest(
     quiet: bool,
     exit_code: bool,
     watch: bool,
-    as_json: bool,
-    workspace: str | None,
 ) -> int:
     """File all pending handoffs into memory.
 
@@ -73,34 +64,25 @@ def ingest(
 
     Example: truekeep ingest --dry-run
     """
-    opened = open_workspace(ctx, workspace)
     both = promote_cards == route_documents
+    routes = {"cards": both or promote_cards, "documents": both or route_documents}
+    roots = [Path(repo).expanduser().absolute() for repo in repositories] if repositories else None
     if watch:
         if dry_run or exit_code:
-            raise click.UsageError("--watch goes with neither --dry-run nor --exit-code", ctx=ctx)
-        roots = [Path(repo).expanduser().absolute() for repo in repositories] if repositories else None
-        _watch(opened, roots, both or promote_cards, both or route_documents, quiet=quiet, as_json=as_json)
+            raise usage_error("--watch goes with neither --dry-run nor --exit-code")
+        _watch(opened, roots, routes, quiet=quiet)
         return 0
-    filed: list[dict[str, Any]] = []
+    filed: list[FilingOutcome] = []
 
     def tell(item: FilingOutcome) -> None:
-        if as_json:
-            filed.append(_as_json(item))
-        elif not quiet:
-            _show(opened, item, dry_run=dry_run)
+        filed.append(item)
+        if not quiet and not wants_json():
+            show(_render_filed(opened, item, dry_run=dry_run))
 
-    report = opened.handoffs.ingest(
-        repositories=[Path(repo) for repo in repositories] if repositories else None,
-        cards=both or promote_cards,
-        documents=both or route_documents,
-        dry_run=dry_run,
-        on_filed=tell,
-    )
-    if as_json:
-        _print_json(report, filed)
-    else:
+    report = opened.handoffs.ingest(repositories=roots, dry_run=dry_run, on_filed=tell, **routes)
+    if not wants_json():
         opened.notices.clear()  # they are among the warnings
-        _print_counts(report)
+    emit("ingest", _report_json(report, filed), _render_counts(report))
     if report.count("failed"):
         return EXIT_FAILED
     if exit_code and report.count("review"):
@@ -108,12 +90,8 @@ def ingest(
     return EXIT_NOTHING if exit_code and not report.processed else 0
 
 
-def _watch(
-    opened: Workspace, roots: list[Path] | None, cards: bool, documents: bool, *, quiet: bool, as_json: bool
-) -> None:
-    import json
-
-    from truekeep.workspace.watch import Watch
+def _watch(opened: Workspace, roots: list[Path] | None, routes: dict[str, bool], *, quiet: bool) -> None:
+    from truekeep.workspace.watch import Watch  # here: loads watchfiles
 
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -121,74 +99,57 @@ def _watch(
 
     def tell(workspace: Workspace, item: FilingOutcome) -> None:
         if as_json:
-            echo(json.dumps({"schema": "truekeep.filed/1", **_as_json(item)}))
+            echo(json.dumps({"schema": "truekeep.filed/1", **_filed_json(item)}))
         elif not quiet:
-            _show(workspace, item, dry_run=False)
+            show(_render_filed(workspace, item, dry_run=False))
         sys.stdout.flush()
 
+    as_json = wants_json()  # asked here: other threads have no context
     if sys.stderr.isatty():
         echo("watching; press Ctrl-C to stop", err=True)
-    Watch(opened.path, repositories=roots, cards=cards, documents=documents, on_filed=tell, warn=print_warning).run(
-        stop
-    )
+    Watch(opened.path, repositories=roots, on_filed=tell, warn=print_warning, **routes).run(stop)
 
 
-def _show(opened: Workspace, item: FilingOutcome, *, dry_run: bool) -> None:
+def _render_filed(opened: Workspace, item: FilingOutcome, *, dry_run: bool) -> Iterator[str]:
     word = _DRY_RUN_WORDS.get(item.outcome, item.outcome).ljust(13) if dry_run else item.outcome.ljust(9)
-    word = style(word, fg=COLOURS.get(item.outcome))
     arrow = f" -> {item.target}" if item.target else ""
     why = f"  ({item.why})" if item.why else ""
-    echo(f"{word} {item.name or item.inbox}{arrow}{why}")
-    config = opened.config
-    blocking = [finding for finding in item.findings if config.policy_for(finding.code) != "promote"]
+    yield f"{style(word, fg=COLOURS.get(item.outcome))} {item.name or item.inbox}{arrow}{why}"
     if item.outcome in ("review", "refused"):
-        print_findings(blocking, indent="          ")
-    print_difference(item.difference)
+        policy_for = opened.config.policy_for
+        blocking = [finding for finding in item.findings if policy_for(finding.code) != "promote"]
+        yield from render_findings(blocking, indent="          ")
+    yield from render_difference(item.difference)
 
 
-def _print_counts(report: IngestReport) -> None:
-    for warning in report.warnings:
-        print_warning(warning)
+def _render_counts(report: IngestReport) -> Iterator[Shown]:
+    yield from map(warning, report.warnings)
     if report.dry_run:
-        echo("Dry run: nothing was changed.")
-    echo(f"{'Would process' if report.dry_run else 'Processed'} {report.processed}")
+        yield "Dry run: nothing was changed."
+    yield f"{'Would process' if report.dry_run else 'Processed'} {report.processed}"
     for name in ("promoted", "routed", "review"):
         word = _DRY_RUN_WORDS[name] if report.dry_run else name
-        echo(f"{word.capitalize()} {report.count(name)}")
+        yield f"{word.capitalize()} {report.count(name)}"
     for name in ("already", "refused", "skipped", "failed"):
         if report.count(name):
-            echo(f"{name.capitalize()} {report.count(name)}")
+            yield f"{name.capitalize()} {report.count(name)}"
     if not report.processed:
-        echo("NO_UPDATES")
-    if report.count("review") and not report.dry_run and sys.stdout.isatty():
-        echo(style("next: truekeep review walk", fg="bright_black"))
+        yield "NO_UPDATES"
+    if report.count("review") and not report.dry_run:
+        yield "next: truekeep review walk" if sys.stdout.isatty() else "next: truekeep review list"
 
 
-def _print_json(report: IngestReport, filed: list[dict[str, Any]]) -> None:
-    names = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
-    print_json(
-        "ingest",
-        {
-            "dry_run": report.dry_run,
-            "processed": report.processed,
-            "counts": {name: report.count(name) for name in names},
-            "no_updates": not report.processed,
-            "handoffs": filed,
-            "warnings": report.warnings,
-        },
-    )
-
-
-def _as_json(item: FilingOutcome) -> dict[str, Any]:
+def _report_json(report: IngestReport, filed: list[FilingOutcome]) -> dict[str, Any]:
     return {
-        "outcome": item.outcome,
-        "name": item.name,
-        "inbox": item.inbox,
-        "writer": item.writer,
-        "repository": item.repository,
-        "title": item.title,
-        "target": item.target,
-        "findings": [shown_finding(finding) | {"meaning": RULES[finding.code].meaning} for finding in item.findings],
-        "why": item.why,
-        "difference": list(item.difference),
+        "dry_run": report.dry_run,
+        "processed": report.processed,
+        "counts": {name: report.count(name) for name in _OUTCOMES},
+        "no_updates": not report.processed,
+        "handoffs": [_filed_json(item) for item in filed],
+        "warnings": report.warnings,
     }
+
+
+def _filed_json(item: FilingOutcome) -> dict[str, Any]:
+    findings = [{**to_json(finding), "meaning": RULES[finding.code].meaning} for finding in item.findings]
+    return {**to_json(item), "findings": findings}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+from truekeep.core.errors import BadSetup
 from truekeep.interfaces.cli.correction import correction, gating
-from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
-from truekeep.interfaces.cli.session import (
-    TextCommand,
-    repo_option,
-    save_checkpoint,
-    show_saved,
-    text_or_stdin,
-    writer_option,
-)
-from truekeep.interfaces.cli.terminal import echo_text
+from truekeep.interfaces.cli.options import Command, in_workspace_if_any, repo_option, writer_option
+from truekeep.interfaces.cli.output import emit
+from truekeep.interfaces.cli.session import TextCommand, save_checkpoint, text_or_stdin
+from truekeep.interfaces.cli.terminal import Passage
 from truekeep.sessions.checkpoint import from_values
+from truekeep.text.secrets.scanner import mask_lines
+
+if TYPE_CHECKING:
+    from truekeep.workspace.workspace import Workspace
 
 
 @click.group()
@@ -30,101 +31,63 @@ note.add_command(correction)
 note.add_command(gating)
 
 
+def _note_options(command: Command) -> Command:
+    return repo_option(writer_option(in_workspace_if_any(command)))  # type: ignore[return-value]
+
+
 @note.command(cls=TextCommand)
 @click.argument("text", nargs=-1)
-@repo_option
-@writer_option
-@json_option
-@workspace_option
-@click.pass_context
-def log(
-    ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
-) -> None:
+@_note_options
+def log(opened: Workspace | None, text: tuple[str, ...], repo: str | None, writer: str) -> None:
     """Append TEXT to today's log.
 
     Existing text is never changed.
 
     Example: truekeep note log 'The import took four hours; the index was missing.'
     """
-    asked = from_values({"summary": text_or_stdin(text)})
-    show_saved(save_checkpoint(ctx, workspace, asked, repo, writer), as_json, "log")
+    save_checkpoint(opened, from_values({"summary": text_or_stdin(text)}), repo, writer, "log")
 
 
 @note.command()
 @click.option("--now", metavar="TEXT", default="", help="Current work.")
-@click.option("--next", "next_", metavar="TEXT", default="", help="Next step.")
+@click.option("--next", "next", metavar="TEXT", default="", help="Next step.")
 @click.option("--blocker", "blockers", metavar="TEXT", multiple=True, help="Blocker; `none` clears it.")
-@repo_option
-@writer_option
-@json_option
-@workspace_option
-@click.pass_context
-def heartbeat(
-    ctx: click.Context,
-    now: str,
-    next_: str,
-    blockers: tuple[str, ...],
-    repo: str | None,
-    writer: str,
-    as_json: bool,
-    workspace: str | None,
-) -> None:
+@_note_options
+def heartbeat(opened: Workspace | None, repo: str | None, writer: str, **given: str | tuple[str, ...]) -> None:
     """Show HEARTBEAT.md, or update its sections.
 
     Example: truekeep note heartbeat --now 'Migrating carts' --blocker 'No access to staging'
     """
-    values = {"now": now, "next": next_, "blockers": list(blockers)}
-    if any(values.values()):
-        asked = from_values({name: value for name, value in values.items() if value})
-        show_saved(save_checkpoint(ctx, workspace, asked, repo, writer), as_json, "heartbeat")
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    if values:
+        save_checkpoint(opened, from_values(values), repo, writer, "heartbeat")
         return
-    from truekeep.text.secrets.scanner import mask_lines  # here, and not above: start-up time
-
-    text = mask_lines(open_workspace(ctx, workspace).files.read("HEARTBEAT.md"))
-    if as_json:
-        print_json("heartbeat", {"text": text})
-    else:
-        echo_text(text or "no heartbeat yet; write one with `truekeep note heartbeat --now TEXT`")
+    if opened is None:
+        raise BadSetup("HEARTBEAT.md is on the canonical host", hint="look there; --now and --next work here, too")
+    text = mask_lines(opened.files.read("HEARTBEAT.md"))
+    shown = text or "no heartbeat yet; write one with `truekeep note heartbeat --now TEXT`"
+    emit("heartbeat", {"text": text}, [Passage(shown)])
 
 
 @note.command(cls=TextCommand)
 @click.argument("text", nargs=-1)
-@repo_option
-@writer_option
-@json_option
-@workspace_option
-@click.pass_context
-def decision(
-    ctx: click.Context, text: tuple[str, ...], repo: str | None, writer: str, as_json: bool, workspace: str | None
-) -> None:
+@_note_options
+def decision(opened: Workspace | None, text: tuple[str, ...], repo: str | None, writer: str) -> None:
     """Record a decision in the monthly file.
 
     Example: truekeep note decision 'Carts live in Redis, not in Postgres: they expire on their own there.'
     """
-    asked = from_values({"decisions": [text_or_stdin(text)]})
-    show_saved(save_checkpoint(ctx, workspace, asked, repo, writer), as_json, "decide")
+    save_checkpoint(opened, from_values({"decisions": [text_or_stdin(text)]}), repo, writer, "decide")
 
 
 @note.command(cls=TextCommand)
 @click.argument("name")
 @click.argument("status", nargs=-1)
-@repo_option
-@writer_option
-@json_option
-@workspace_option
-@click.pass_context
-def project(
-    ctx: click.Context,
-    name: str,
-    status: tuple[str, ...],
-    repo: str | None,
-    writer: str,
-    as_json: bool,
-    workspace: str | None,
-) -> None:
+@_note_options
+def project(opened: Workspace | None, name: str, status: tuple[str, ...], repo: str | None, writer: str) -> None:
     """Set the status of project NAME; `.` is the project of this repository.
 
     Example: truekeep note project . 'Carts are migrated; invoices are next.'
     """
     value = {"status": text_or_stdin(status), "name": "" if name == "." else name}
-    show_saved(save_checkpoint(ctx, workspace, from_values({"project": value}), repo, writer), as_json, "project")
+    save_checkpoint(opened, from_values({"project": value}), repo, writer, "project")

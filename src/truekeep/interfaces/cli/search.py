@@ -13,16 +13,11 @@ import click
 from truekeep.core.dates import local_minute, many, parse_since, shown_age
 from truekeep.core.errors import as_argument
 from truekeep.interfaces.cli.complete_values import complete_memory_files
-from truekeep.interfaces.cli.output import (
-    emit,
-    json_option,
-    open_workspace,
-    print_json,
-    shown_verdicts,
-    workspace_option,
-)
+from truekeep.interfaces.cli.json_fields import to_json
+from truekeep.interfaces.cli.options import exit_code_option, in_workspace, since_option, usage_error
+from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
-from truekeep.interfaces.cli.terminal import echo, echo_text, style
+from truekeep.interfaces.cli.terminal import Aside, Passage, echo, style
 from truekeep.memory.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.text.unicode import clip
@@ -33,19 +28,20 @@ if TYPE_CHECKING:
     from truekeep.search.excerpt import Excerpt
     from truekeep.search.service import SearchResult
     from truekeep.verify.verdict import Verdict
+    from truekeep.workspace.workspace import Workspace
 
+EXIT_NO_HIT = 1
 DEFAULT_LIMIT = 6
 MAX_LIMIT = 1000
 MAX_LINES_PER_HIT = 7
+_VERDICT_COLOURS = {"gone": "red", "moved": "yellow", "changed": "cyan"}
 
 
 @click.command()
 @click.option("--rebuild", is_flag=True, help="Rebuild the whole index; searches use the old one meanwhile.")
 @click.option("--watch", is_flag=True, help="Keep running and index edits as they happen.")
-@json_option
-@workspace_option
-@click.pass_context
-def index(ctx: click.Context, rebuild: bool, watch: bool, as_json: bool, workspace: str | None) -> None:
+@in_workspace
+def index(opened: Workspace, rebuild: bool, watch: bool) -> None:
     """Update the search index.
 
     Search does this by itself for recent changes. This command indexes everything, including transcripts; use it in
@@ -53,42 +49,37 @@ def index(ctx: click.Context, rebuild: bool, watch: bool, as_json: bool, workspa
 
     Example: truekeep index --watch
     """
-    opened = open_workspace(ctx, workspace)
     if watch:
-        _watch(opened, as_json=as_json)
+        _watch(opened)
         return
     with ProgressDisplay("indexing") as display:
         done = opened.search.index(rebuild=rebuild, progress=display.step)
-    _show_indexed(done, as_json=as_json)
+    emit("index", done, _render_indexed(done))
 
 
-def _watch(opened: Any, *, as_json: bool) -> None:
+def _watch(opened: Workspace) -> None:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
 
     def tell(done: IndexReport) -> None:
-        _show_indexed(done, as_json=as_json)
+        emit("index", done, _render_indexed(done))
         sys.stdout.flush()
 
     opened.search.watch(tell, stop=stop, warn=lambda what: echo(style(what, fg="yellow"), err=True))
 
 
-def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
-    if as_json:
-        print_json("index", done._asdict())
-        return
+def _render_indexed(done: IndexReport) -> Iterator[Shown]:
     changed = f"{done.changed} changed" if done.changed else "nothing changed"
     removed = f", {done.removed} gone" if done.removed else ""
     rebuilt = f", rebuilt because {done.rebuilt}" if done.rebuilt and done.rebuilt != "asked for" else ""
     meaning = f"meaning by {done.provider} {done.model}".rstrip() if done.provider != "none" else "words only"
     sessions = f" and {many(done.transcripts, 'transcript')}" if done.transcripts else ""
-    echo(
+    yield (
         f"{style('indexed', fg='green')} {many(done.files, 'file')}{sessions} in {many(done.chunks, 'chunk')}: "
         f"{changed}{removed}{rebuilt} ({done.seconds:.1f} s; {meaning})"
     )
-    for note in done.notes:
-        echo(style(f"  {note}", fg="yellow"), err=True)
+    yield from (Aside(style(f"  {line}", fg="yellow")) for line in done.notes)
 
 
 @click.command()
@@ -104,10 +95,10 @@ def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
 @click.option(
     "--store", "stores", multiple=True, type=click.Choice(STORES), help="Search only this store; may be repeated."
 )
-@click.option("--since", metavar="DAY", help="Only memory from this day on: 2026-03-01, or 30d, 8w, 6m, 1y ago.")
+@since_option("memory")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
 @click.option("--verified", is_flag=True, help="Omit hits that the current code refutes.")
-@click.option("--verdict", type=click.Choice(STANDINGS), default=None, help="Only hits with this verification verdict.")
+@click.option("--verdict", type=click.Choice(STANDINGS), default="", help="Only hits with this verification verdict.")
 @click.option("--explain", is_flag=True, help="Explain why each hit matched.")
 @click.option("--ranking", type=click.Choice(RANKINGS), default="truekeep", show_default=True)
 @click.option(
@@ -119,25 +110,9 @@ def _show_indexed(done: IndexReport, *, as_json: bool) -> None:
     metavar="DAYS",
     help="With --ranking openclaw: half-life of logs; OpenClaw uses 30.",
 )
-@json_option
-@workspace_option
-@click.pass_context
-def search(
-    ctx: click.Context,
-    query: tuple[str, ...],
-    limit: int,
-    stores: tuple[str, ...],
-    since: str | None,
-    repository: str,
-    verified: bool,
-    verdict: str | None,
-    explain: bool,
-    ranking: str,
-    mmr: float | None,
-    half_life: float | None,
-    as_json: bool,
-    workspace: str | None,
-) -> None:
+@exit_code_option("Exit 1 if nothing was found.")
+@in_workspace
+def search(opened: Workspace, query: tuple[str, ...], since: str, explain: bool, exit_code: bool, **given: Any) -> int:
     """Search memory by words and by meaning.
 
     QUERY may be a question, an identifier, an error message or a path. Includes edits made a moment ago. Every hit
@@ -146,26 +121,22 @@ def search(
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
-    if ranking != "openclaw" and (mmr is not None or half_life is not None):
-        raise click.UsageError("--mmr and --half-life go with --ranking openclaw", ctx=ctx)
-    opened = open_workspace(ctx, workspace)
-    found = opened.search.find(
-        " ".join(query),
-        limit=limit,
-        stores=stores,
-        since=parse_since(since or "", opened.today()),
-        repository=repository,
-        ranking=ranking,
-        mmr=mmr,
-        half_life=half_life,
-        verified=verified,
-        verdict=verdict or "",
-    )
-    topics = opened.search.topics(found.hits)
-    emit("search", shown_result(found, topics), render_hits(found.hits, topics, explain=explain))
-    if not as_json:
-        for remark in render_remarks(found):
-            echo(remark, err=True)
+    if given["ranking"] != "openclaw" and (given["mmr"] is not None or given["half_life"] is not None):
+        raise usage_error("--mmr and --half-life go with --ranking openclaw")
+    day = parse_since(since, opened.today())
+    with ProgressDisplay("searching"):  # the first search of a large memory indexes it
+        found = opened.search.find(" ".join(query), since=day, **given)
+        topics = opened.search.topics(found.hits)
+    emit("search", shown_result(found, topics), render_result(found, topics, explain=explain))
+    return EXIT_NO_HIT if exit_code and not found.hits else 0
+
+
+def render_result(found: SearchResult, topics: Mapping[str, str], *, explain: bool) -> Iterator[Shown]:
+    """The hits, and remarks on the search: corrected words, an outdated index."""
+    yield from render_hits(found.hits, topics, explain=explain)
+    for typed, known in found.corrections:
+        yield Aside(style(f"no memory contains {typed!r}; searched for words like {known!r}", fg="yellow"))
+    yield from (Aside(style(remark, fg="yellow")) for remark in found.notes)
 
 
 def render_hits(hits: Sequence[Hit], topics: Mapping[str, str], *, explain: bool) -> Iterator[str]:
@@ -218,81 +189,40 @@ def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> Iterator[st
     if unchecked:
         yield style(f"   {unchecked}: run `truekeep verify` to check its claims", dim=True)
     for verdict in verdicts:
-        if verdict.verdict in ("gone", "moved", "changed"):
-            word = style(verdict.verdict, fg={"gone": "red", "moved": "yellow", "changed": "cyan"}[verdict.verdict])
+        if verdict.verdict in _VERDICT_COLOURS:
+            word = style(verdict.verdict, fg=_VERDICT_COLOURS[verdict.verdict])
             yield f"   {word} {clip(verdict.claim.shown, 60)}: {verdict.why}"
     if confirmed := sum(verdict.verdict == "confirmed" for verdict in verdicts):
         yield style(f"   {confirmed} of {len(verdicts)} claims confirmed by the current code", fg="green", dim=True)
 
 
-def render_remarks(found: SearchResult) -> Iterator[str]:
-    """Remarks on the search: corrected words, an outdated index."""
-    for typed, known in found.corrections:
-        yield style(f"no memory contains {typed!r}; searched for words like {known!r}", fg="yellow")
-    for note in found.notes:
-        yield style(note, fg="yellow")
-
-
 def shown_result(found: SearchResult, topics: Mapping[str, str]) -> dict[str, Any]:
     """A search result, for JSON."""
-    return {
-        "query": found.query,
-        "mode": found.mode,
-        "provider": found.provider,
-        "model": found.model,
-        "ranking": found.ranking,
-        "notes": list(found.notes),
-        "corrections": [{"typed": typed, "known": known} for typed, known in found.corrections],
-        "waiting": found.waiting,
-        "hits": [_shown_hit(hit, topics.get(hit.path, "")) for hit in found.hits],
-    }
-
-
-def _shown_hit(hit: Hit, topic: str) -> dict[str, Any]:
-    return {
-        "path": hit.path,
-        "first": hit.first,
-        "last": hit.last,
-        "citation": hit.citation,
-        "text": hit.text,
-        "best": hit.best,
-        "score": hit.score,
-        "parts": dict(hit.parts),
-        "store": hit.store,
-        "day": hit.day,
-        "age_days": hit.age_days,
-        "topic": topic,
-        "heading": hit.heading,
-        "repository": hit.repository,
-        "matched": list(hit.matched),
-        "also": list(hit.also),
-        **shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked),
-    }
+    hits = [{**to_json(hit), "topic": topics.get(hit.path, "")} for hit in found.hits]
+    corrections = [{"typed": typed, "known": known} for typed, known in found.corrections]
+    return {**found._asdict(), "hits": hits, "corrections": corrections}
 
 
 @click.command()
 @click.argument("path", shell_complete=complete_memory_files)
 @click.option("--from", "first", type=click.IntRange(min=1), metavar="N", help="First line to print. [default: 1]")
 @click.option("--lines", type=click.IntRange(1, 100_000), metavar="N", help="Number of lines. [default: 120]")
-@json_option
-@workspace_option
-@click.pass_context
-def get(
-    ctx: click.Context, path: str, first: int | None, lines: int | None, as_json: bool, workspace: str | None
-) -> None:
+@in_workspace
+def get(opened: Workspace, path: str, first: int | None, lines: int | None) -> None:
     """Print a memory file, or lines cited by a search.
 
     Example: truekeep get memory/cards/staging-proxy.md#L5-L9
     """
-    excerpt = open_workspace(ctx, workspace).search.get(path, first=first, lines=lines)
-    if as_json:
-        print_json("get", shown_excerpt(excerpt))
-        return
-    echo_text(excerpt.text)
+    excerpt = opened.search.get(path, first=first, lines=lines)
+    emit("get", excerpt, _render_excerpt(excerpt))
+
+
+def _render_excerpt(excerpt: Excerpt) -> Iterator[Shown]:
+    yield Passage(excerpt.text)
     for verdict in excerpt.verdicts:
-        if verdict.verdict in ("gone", "moved", "changed"):
+        if verdict.verdict in _VERDICT_COLOURS:
             what = f"line {verdict.claim.line}: {clip(verdict.claim.shown, 60)}: {verdict.why}"
-            echo(style(f"{verdict.verdict} {what}", fg="yellow"), err=True)
+            yield Aside(style(f"{verdict.verdict} {what}", fg="yellow"))
     tail = f"{excerpt.path} · {excerpt.store} · {shown_age(excerpt.age_days)}"
     if excerpt.next:
         tail += f" · lines {excerpt.first} to {excerpt.last} of {excerpt.total}, go on with --from {excerpt.next}"
@@ -300,11 +230,4 @@ def get(
         tail += f" · {many(len(excerpt.verdicts), 'claim')} checked {local_minute(excerpt.checked_at)}"
     elif excerpt.unchecked:
         tail += f" · claims {excerpt.unchecked}"
-    echo(style(f"[{tail}]", dim=True), err=True)
-
-
-def shown_excerpt(excerpt: Excerpt) -> dict[str, Any]:
-    ours = ("verdicts", "checked_at", "unchecked")
-    plain = {key: value for key, value in excerpt._asdict().items() if key not in ours}
-    verdicts = shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
-    return {**plain, "next": excerpt.next, **verdicts}
+    yield Aside(style(f"[{tail}]", dim=True))

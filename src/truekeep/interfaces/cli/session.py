@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import stat
 import sys
-from pathlib import Path
+import termios
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.errors import BadInput, BadSetup
-from truekeep.core.git import find_top
-from truekeep.interfaces.cli.complete_values import complete_folders
-from truekeep.interfaces.cli.output import json_option, open_workspace, print_json, workspace_option
-from truekeep.interfaces.cli.terminal import echo, echo_text, print_note
+from truekeep.core.errors import BadInput
+from truekeep.core.machine import running_harness
+from truekeep.interfaces.cli.options import (
+    in_workspace,
+    in_workspace_if_any,
+    repo_option,
+    repository_root,
+    writer_option,
+)
+from truekeep.interfaces.cli.output import emit
+from truekeep.interfaces.cli.terminal import Passage, can_ask, note, print_note
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
     from truekeep.workspace.checkpointing import CheckpointResult
+    from truekeep.workspace.workspace import Workspace
 
 HARNESSES = ("claude", "codex", "openclaw")
-MOST_BYTES = 4_000_000  # on standard input
-repo_option = click.option(
-    "--repo",
-    metavar="DIR",
-    shell_complete=complete_folders,
-    help="Repository this is about. [default: the current one]",
-)
-writer_option = click.option("--writer", metavar="NAME", default="", help="Author: claude, codex, or a person's name.")
+MAX_BYTES = 4_000_000  # on standard input
 
 
 class TextCommand(click.Command):
@@ -51,23 +52,12 @@ class TextCommand(click.Command):
         return rest
 
 
-def _root(repo: str | None) -> Path | None:
-    if repo is not None and not Path(repo).is_dir():
-        raise BadInput(f"{repo} is not a folder", hint="name the repository's root with --repo")
-    here = Path(repo) if repo is not None else Path.cwd()
-    return find_top(here) or (here if repo is not None else None)
-
-
 @click.command()
 @click.option("--budget", type=click.IntRange(200, 200_000), metavar="TOKENS", help="Maximum size of the output.")
 @click.option("--for", "harness", type=click.Choice(HARNESSES), default=None, help="Stay within this harness's limits.")
 @repo_option
-@json_option
-@workspace_option
-@click.pass_context
-def wake(
-    ctx: click.Context, budget: int | None, harness: str | None, repo: str | None, as_json: bool, workspace: str | None
-) -> None:
+@in_workspace
+def wake(opened: Workspace, budget: int | None, harness: str | None, repo: str | None) -> None:
     """Print the context an agent needs at the start of a session.
 
     Handover, curated memory, heartbeat, the last two days, this project's file, the corrections and policies that apply
@@ -76,16 +66,12 @@ def wake(
 
     Example: truekeep wake --for claude
     """
-    with open_workspace(ctx, workspace) as opened:
-        brief = opened.sessions.wake(
-            _root(repo), tokens=budget, harness=harness or "", budget=opened.config.verify.budget_ms / 1000
-        )
-    if as_json:
-        shown = [{"title": title, "pieces": count} for title, count in brief.shown]
-        left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
-        print_json("wake", {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left})
-    else:
-        echo_text(brief.text)
+    seconds = opened.config.verify.budget_ms / 1000
+    brief = opened.sessions.wake(repository_root(repo), tokens=budget, harness=harness or "", budget=seconds)
+    shown = [{"title": title, "pieces": count} for title, count in brief.shown]
+    left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
+    data = {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left}
+    emit("wake", data, [Passage(brief.text)])
 
 
 @click.command()
@@ -97,7 +83,7 @@ def wake(
 @click.option("--next-action", "next_actions", metavar="TEXT", multiple=True, help="Next step; `none` clears it.")
 @click.option("--summary", metavar="TEXT", default="", help="Summary of the session, for the daily log.")
 @click.option("--now", metavar="TEXT", default="", help="Heartbeat: current work.")
-@click.option("--next", "next_", metavar="TEXT", default="", help="Heartbeat: next step.")
+@click.option("--next", "next", metavar="TEXT", default="", help="Heartbeat: next step.")
 @click.option("--blocker", "blockers", metavar="TEXT", multiple=True, help="Heartbeat: blocker.")
 @click.option("--decision", "decisions", metavar="TEXT", multiple=True, help="Decision, for the monthly file.")
 @click.option("--change", "changes", metavar="TEXT", multiple=True, help="Change of configuration or routing.")
@@ -105,19 +91,8 @@ def wake(
 @click.option("--subagent", "subagents", nargs=2, metavar="LABEL TEXT", multiple=True, help="Result of a sub-agent.")
 @repo_option
 @writer_option
-@json_option
-@workspace_option
-@click.pass_context
-def checkpoint(
-    ctx: click.Context,
-    /,
-    source: str | None,
-    repo: str | None,
-    writer: str,
-    as_json: bool,
-    workspace: str | None,
-    **given: Any,
-) -> None:
+@in_workspace_if_any
+def checkpoint(opened: Workspace | None, source: str | None, repo: str | None, writer: str, **given: Any) -> None:
     """Save what a session did.
 
     Reads options, or JSON or Markdown from standard input; with `-`, both combined. Each part goes to its file:
@@ -127,13 +102,9 @@ def checkpoint(
 
     Example: truekeep checkpoint --last-action 'Split the parser' --next-action 'Measure it' --summary 'Two halves now.'
     """
-    from truekeep.sessions.checkpoint import from_values, merged, parse_checkpoint
+    from truekeep.sessions.checkpoint import from_values, merged, parse_checkpoint  # here: wake does not need it
 
-    values = {
-        "next" if name == "next_" else name: list(value) if isinstance(value, tuple) else value
-        for name, value in given.items()
-        if value
-    }
+    values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
     results: dict[str, str] = {}
     for label, result in values.pop("subagents", ()):
         results[label] = f"{results[label]}\n\n{result}" if label in results else result
@@ -144,37 +115,44 @@ def checkpoint(
         if _has_input():
             print_note("standard input was ignored; add `-` to read it")
     else:
-        read = parse_checkpoint(_stdin())
+        read = parse_checkpoint(_read_stdin())
         asked = merged(read, from_values(values)) if values else read
-    show_saved(save_checkpoint(ctx, workspace, asked, repo, writer), as_json, "checkpoint")
+    save_checkpoint(opened, asked, repo, writer, "checkpoint")
 
 
-def save_checkpoint(
-    ctx: click.Context, workspace: str | None, asked: Checkpoint, repo: str | None, writer: str
-) -> CheckpointResult:
-    """Into memory where it is, else as handoffs in the repository's inbox."""
-    from truekeep.interfaces.cli.handoff import running_harness, workspace_if_any
+def save_checkpoint(opened: Workspace | None, asked: Checkpoint, repo: str | None, writer: str, kind: str) -> None:
+    """Write it into memory where that is, else as handoffs into the repository's inbox; and show what was written."""
+    from truekeep.workspace.producer import leave  # here: wake does not need it
 
-    root = _root(repo)
-    writer = writer or running_harness()
-    opened = workspace_if_any(ctx, workspace)
+    root, writer = repository_root(repo), writer or running_harness()
     if opened is not None:
-        return opened.sessions.checkpoint(asked, root=root, writer=writer)
-    from truekeep.workspace import producer
-
-    if root is None:
-        raise BadSetup(
-            "no workspace on this machine, and this folder is not a repository",
-            hint="run it in a repository, or give one with --repo",
-        )
-    return producer.leave(asked, root, writer)
+        saved = opened.sessions.checkpoint(asked, root=root, writer=writer)
+    else:
+        saved = leave(asked, root, writer)
+    emit(kind, saved, _render_saved(saved))
 
 
-def _stdin() -> str:
-    if sys.stdin is None or sys.stdin.isatty():
+def _render_saved(saved: CheckpointResult) -> list[Any]:
+    return [
+        *(f"wrote {path}" for path in saved.paths),
+        *(f"handed in {path} for the canonical host" for path in saved.handoffs),
+        *map(note, saved.notes),
+    ]
+
+
+def text_or_stdin(text: tuple[str, ...]) -> str:
+    """The text of a command: its words, or standard input."""
+    said = " ".join(text) if text and text != ("-",) else _read_stdin()
+    if not said.strip():
+        raise click.UsageError("No text given: pass it as arguments or on standard input.")
+    return said
+
+
+def _read_stdin() -> str:
+    if sys.stdin is None or can_ask():
         raise click.UsageError("No text given: pass it as arguments, options or standard input.")
-    data = sys.stdin.buffer.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
+    data = sys.stdin.buffer.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
         raise BadInput("standard input is larger than 4 MB", hint="shorten it; nothing was written")
     try:
         return data.decode("utf-8-sig")
@@ -184,9 +162,6 @@ def _stdin() -> str:
 
 def _has_input() -> bool:
     """True if standard input has data now. Reads nothing: the data may be for another program."""
-    import fcntl
-    import termios
-
     try:
         descriptor = sys.stdin.fileno()
         mode = os.fstat(descriptor).st_mode
@@ -195,23 +170,3 @@ def _has_input() -> bool:
         return any(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)))  # how many bytes can be read
     except (AttributeError, OSError, ValueError):
         return False  # there is none
-
-
-def show_saved(left: CheckpointResult, as_json: bool, kind: str) -> None:
-    if as_json:
-        print_json(kind, {"paths": list(left.paths), "handoffs": list(left.handoffs), "notes": list(left.notes)})
-        return
-    for path in left.paths:
-        echo(f"wrote {path}")
-    for path in left.handoffs:
-        echo(f"left {path} for the canonical host")
-    for note in left.notes:
-        print_note(note)
-
-
-def text_or_stdin(text: tuple[str, ...]) -> str:
-    """The text of a command: its words, or standard input."""
-    said = " ".join(text) if text and text != ("-",) else _stdin()
-    if not said.strip():
-        raise click.UsageError("No text given: pass it as arguments or on standard input.")
-    return said

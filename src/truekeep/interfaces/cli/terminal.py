@@ -7,13 +7,20 @@ do not. Loaded by every command, so it imports little.
 from __future__ import annotations
 
 import os
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from truekeep.text.unicode import printable
 
+if TYPE_CHECKING:
+    from truekeep.core.errors import TruekeepError
+    from truekeep.core.model import Finding
+
 _STYLE_MARK = f"\ufdd0{os.urandom(8).hex()}"  # stands for ESC in styled text; random, so stored text cannot contain it
+_DIFFERENCE_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def style(text: str, **styles: Any) -> str:
@@ -33,12 +40,37 @@ def echo_text(text: str, *, err: bool = False) -> None:
         click.echo(for_terminal(line, tabs=True), err=err)
 
 
+class Aside(NamedTuple):
+    """A line for standard error, among the lines that a command shows."""
+
+    line: str
+
+
+class Passage(NamedTuple):
+    """A text whose line breaks and tabs stay, among the lines that a command shows."""
+
+    text: str
+
+
+def note(line: str) -> Aside:
+    return Aside(style("note: ", fg="yellow") + line)
+
+
+def warning(line: str) -> Aside:
+    return Aside(style("warning: ", fg="yellow") + line)
+
+
 def print_note(line: str) -> None:
-    echo(style("note: ", fg="yellow") + line, err=True)
+    echo(note(line).line, err=True)
 
 
 def print_warning(line: str) -> None:
-    echo(style("warning: ", fg="yellow") + line, err=True)
+    echo(warning(line).line, err=True)
+
+
+def can_ask() -> bool:
+    """True if a person is at the terminal."""
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 def ask_yes_no(question: str, *, default: bool = False, abort: bool = False) -> bool:
@@ -48,6 +80,33 @@ def ask_yes_no(question: str, *, default: bool = False, abort: bool = False) -> 
 def prompt(question: str, **options: Any) -> Any:
     """Ask for a line of text. Takes the options of click.prompt."""
     return click.prompt(for_terminal(question), **options)
+
+
+def print_error(error: TruekeepError) -> None:
+    """Print an error that does not end the command."""
+    for line in render_error(error):
+        echo(line, err=True)
+
+
+def render_error(error: TruekeepError) -> Iterator[str]:
+    yield from render_difference(error.details.get("difference", ()))
+    yield style("truekeep: ", fg="red") + error.message
+    for line in error.details.get("story", ()):
+        yield f"  {line}"
+    yield from render_findings(getattr(error, "findings", ()), indent="  ")
+    if error.hint:
+        yield f"  {error.hint}"
+
+
+def render_findings(findings: Sequence[Finding], *, indent: str = "") -> Iterator[str]:
+    for finding in findings:
+        place = f"line {finding.line}: " if finding.line else ""
+        yield f"{indent}{place}{style(finding.code, fg='yellow')}: {finding.message}"
+
+
+def render_difference(lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield style(line, fg=_DIFFERENCE_COLOURS.get(line[:1]))
 
 
 def for_terminal(line: str, *, tabs: bool = False) -> str:
