@@ -296,13 +296,15 @@ def test_an_old_command_name_leads_to_the_new_one() -> None:
 
 
 HEAVY = ("numpy", "rich", "markdown_it", "starlette", "mcp", "httpx", "asyncio", "re2", "email", "http", "logging")
+UNNEEDED = ("subprocess", "tempfile", "difflib")
 
 
 @pytest.mark.parametrize(
     ("arguments", "more"),
     [
-        (["--help"], ("apsw", "truekeep.workspace.workspace", "tomllib", "json", "subprocess")),
-        (["ingest"], ("truekeep.handoffs.sync.mirror")),
+        (["--help"], ("apsw", "truekeep.workspace.workspace", *UNNEEDED, "tomllib", "json", "hashlib")),
+        (["wake"], (*UNNEEDED, "hashlib")),
+        (["ingest"], (*UNNEEDED, "truekeep.handoffs.sync.mirror", "truekeep.handoffs.review")),
     ],
 )
 def test_starting_up_imports_little(place: Place, arguments: list[str], more: tuple[str, ...]) -> None:
@@ -332,7 +334,7 @@ def test_a_search_of_a_ready_index_imports_little(place: Place) -> None:
     assert '"mode": "hybrid"' in done.stdout
     assert "8443" in done.stdout
     loaded = set(done.stderr.split())
-    assert not loaded & {*HEAVY, "wordllama", "tokenizers", "watchfiles"}
+    assert not loaded & {*HEAVY, *UNNEEDED, "wordllama", "tokenizers", "watchfiles"}
 
 
 @pytest.mark.needs("bash")

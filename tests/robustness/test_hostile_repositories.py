@@ -52,7 +52,8 @@ from tests.unit.verify.test_repositories import (
     words,
     write,
 )
-from truekeep.core.git import Git, GitFailed
+from truekeep.core.git import Git
+from truekeep.core.repository import GitFailed
 from truekeep.verify.claims.extract import MAX_CLAIMS, extract_claims
 from truekeep.verify.results import CheckedMemory, MemoryText, read_counts
 from truekeep.verify.verifier import Verifier

@@ -12,7 +12,8 @@ import pytest
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
 from tests.support.histories import git
 from truekeep.core import git as repo
-from truekeep.core.git import Git, GitFailed, find_irregular_file
+from truekeep.core.git import Git
+from truekeep.core.repository import GitFailed, find_irregular_file
 from truekeep.handoffs.sync.mirror import place_name
 from truekeep.handoffs.sync.protocol import FolderSource, read_offers
 from truekeep.text.markdown import find_open_comment

@@ -32,6 +32,11 @@ def parse_age(text: str) -> timedelta:
     return timedelta(hours=int(match[1]) * {"h": 1, "d": 24, "w": 168, "": 24}[match[2]])
 
 
+def as_stamp(when: datetime) -> str:
+    """A time in UTC, as the ledger, drafts and logs write it."""
+    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def local_minute(stamp: str) -> str:
     """A UTC time stamp of the ledger or a log as local time: 2026-11-18 05:34."""
     try:

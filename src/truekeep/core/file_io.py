@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import errno
 import fcntl
-import hashlib
 import os
 import signal
 import stat
@@ -18,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
+from truekeep.core.digest import sha256
 from truekeep.core.errors import BadSetup
 
 TEMPORARY = ".truekeep-tmp"
@@ -295,7 +295,7 @@ def temporary_name(name: str, by: str = "") -> str:
     temporary = f".{name}{by}{TEMPORARY}"
     if len(os.fsencode(temporary)) <= _MAX_NAME_BYTES:
         return temporary
-    return f".{hashlib.sha256(os.fsencode(name)).hexdigest()[:32]}{by}{TEMPORARY}"
+    return f".{sha256(os.fsencode(name)).hexdigest()[:32]}{by}{TEMPORARY}"
 
 
 def put_new(folder: int, name: str, *, shown: str = "", by: str = "") -> None:

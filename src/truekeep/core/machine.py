@@ -7,11 +7,12 @@ machine does not match there. Only a keyed hash of the id is ever written.
 from __future__ import annotations
 
 import getpass
-import hashlib
 import os
 import sys
 from pathlib import Path
 from typing import NamedTuple
+
+from truekeep.core.digest import sha256
 
 HOST_FILE = "host"  # in the state folder: the machine that created the workspace
 HOSTS_FOLDER = "hosts"  # in the state folder: a file for each machine that ever was canonical host
@@ -75,7 +76,7 @@ def known_machine() -> Machine | None:
 
 def _machine(raw: str) -> Machine:
     name = machine_name()
-    return Machine(id=hashlib.sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
+    return Machine(id=sha256(f"truekeep machine {raw}".encode()).hexdigest()[:32], name=name)
 
 
 def _system_id() -> str:

@@ -31,7 +31,6 @@ splice          one byte-level change in a file: offset, old bytes, new bytes
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Literal, NamedTuple
 
@@ -201,8 +200,3 @@ class IngestReport:
     @property
     def processed(self) -> int:
         return sum(self.count(outcome) for outcome in ("promoted", "routed", "already", "review", "refused"))
-
-
-def as_stamp(when: datetime) -> str:
-    """A time in UTC, as the ledger, drafts and logs write it."""
-    return when.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

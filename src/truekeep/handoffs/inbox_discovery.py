@@ -7,29 +7,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.errors import BadInput
-from truekeep.core.file_io import UnsafePath
-from truekeep.core.model import HandoffOrigin
 from truekeep.core.state_dir import STATE, SYNCED
-from truekeep.handoffs.inbox import Inbox, InboxReader, SkippedFile, digest_in, find_inboxes, iter_processed
-from truekeep.handoffs.review import iter_drafts
+from truekeep.handoffs.inbox import Inbox, InboxReader, SkippedFile, find_inboxes
 from truekeep.handoffs.sync.contact_history import read_history
-from truekeep.handoffs.sync.mirror import all_places
 from truekeep.handoffs.sync.routes import read_routes
-from truekeep.memory.ledger import HandoffRow
-from truekeep.text.secrets.scanner import withhold
-from truekeep.text.unicode import printable
 from truekeep.verify.checkouts import expand_repositories
 
 if TYPE_CHECKING:
     from truekeep.core.config import Config
-    from truekeep.handoffs.draft import Draft
-    from truekeep.memory.staging import MemoryFiles
 
 
 def all_inboxes(home: Path, config: Config, repositories: Sequence[Path] | None = None) -> list[Inbox]:
@@ -46,6 +36,8 @@ def _synced_inboxes(state: Path, config: Config) -> Iterator[Inbox]:
     """The inboxes synced from other machines."""
     if not (state / SYNCED).is_dir():
         return
+    from truekeep.handoffs.sync.mirror import all_places  # here: most machines sync nothing, and ingest runs often
+
     for _, place in all_places(state):
         for writer, folder in config.writers.items():
             if (place.folder / folder).is_dir():
@@ -103,43 +95,3 @@ def reported_until(inbox: Inbox, state: Path) -> float:
         return datetime.fromisoformat(last).timestamp()
     except ValueError:
         return 0.0
-
-
-def _iter_safe(drafts: Iterator[Draft]) -> Iterator[Draft]:
-    """The drafts; none if their folder is a symlink."""
-    with suppress(UnsafePath):
-        yield from drafts
-
-
-def iter_processed_handoffs(
-    vault: MemoryFiles, inboxes: Sequence[Inbox], *, limit: int, at: str
-) -> Iterator[HandoffRow]:
-    """Ledger rows for handoffs processed before, rebuilt from the drafts and the files in processed/."""
-    for draft in _iter_safe(iter_drafts(vault)):
-        try:
-            digest = bytes.fromhex(draft.digest)
-        except ValueError:
-            continue
-        if len(digest) == 32:
-            origin = HandoffOrigin(
-                writer=draft.writer, machine=draft.machine, repository=draft.repository, inbox="", name=draft.name
-            )
-            yield HandoffRow(
-                digest=digest,
-                origin=origin,
-                title="",
-                received_at=draft.received_at,
-                outcome="review",
-                target=draft.path,
-            )
-    for inbox in inboxes:
-        for folder, item in iter_processed(inbox):
-            digest = digest_in(folder, item.name, limit=limit)
-            origin = HandoffOrigin(
-                writer=inbox.writer,
-                machine="",
-                repository="",
-                inbox=withhold(printable(str(inbox.path))),
-                name=withhold(printable(item.name)),
-            )
-            yield HandoffRow(digest=digest, origin=origin, title="", received_at=at, outcome="seen", target="")

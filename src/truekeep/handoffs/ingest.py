@@ -14,11 +14,11 @@ from datetime import datetime
 from pathlib import Path
 
 from truekeep.core.config import Config
-from truekeep.core.dates import local_day
+from truekeep.core.dates import as_stamp, local_day
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.git import find_top, irregular_file_failure, repository_name
 from truekeep.core.machine import below_home
-from truekeep.core.model import INDEX, FilingOutcome, HandoffOrigin, IngestReport, as_stamp
+from truekeep.core.model import INDEX, FilingOutcome, HandoffOrigin, IngestReport
+from truekeep.core.repository import find_top, irregular_file_failure, repository_name
 from truekeep.handoffs.draft import Draft, draft_body, draft_id, reasons_of, render_draft
 from truekeep.handoffs.inbox import PROCESSED, Inbox, InboxFile, InboxReader, SkippedFile
 from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, Retry, Routes

@@ -18,10 +18,11 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from truekeep.core.config import Config
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import BadInput, EditedSince, InvalidHandoff, NotFound, TruekeepError, as_argument
 from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
 from truekeep.core.machine import machine_name
-from truekeep.core.model import CARDS, REVIEW, RULES, Finding, as_stamp
+from truekeep.core.model import CARDS, REVIEW, RULES, Finding
 from truekeep.handoffs.draft import Draft, changed_since, parse_draft, reasons_of, render_draft
 from truekeep.handoffs.inbox import is_handoff_name
 from truekeep.handoffs.policy.decision import Decision, IncomingHandoff

@@ -413,7 +413,7 @@ def _record(call: HookCall) -> session_record.SessionRecord:
     known = session_record.read_record(call.harness, call.session_id)
     if known is not None:
         return known
-    from truekeep.core.git import find_top, repository_name
+    from truekeep.core.repository import find_top, repository_name
 
     transcript = call.text("transcript_path")
     if call.harness == "openclaw" and not transcript:

@@ -14,9 +14,10 @@ from datetime import datetime
 from typing import NamedTuple
 
 from truekeep.core.config import Config
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import EditedSince
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.model import REVIEW, as_stamp
+from truekeep.core.model import REVIEW
 from truekeep.handoffs.draft import Draft, card_mark, changed_since, draft_id, parse_draft, render_draft, upkeep_mark
 from truekeep.handoffs.format import compose_handoff, parse_handoff
 from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, NoMemoryView, Retry

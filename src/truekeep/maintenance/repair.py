@@ -13,9 +13,10 @@ from datetime import UTC, date, datetime
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import EditedSince
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.model import CARDS, REVIEW, as_stamp
+from truekeep.core.model import CARDS, REVIEW
 from truekeep.handoffs.draft import Draft, card_mark, draft_id, parse_draft, render_draft
 from truekeep.handoffs.format import compose_handoff
 from truekeep.memory.card import OWNED_KEYS, parse_card, subject_of, with_subject

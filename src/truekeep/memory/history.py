@@ -15,8 +15,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import BadInput, EditedSince, NotFound, as_argument
-from truekeep.core.model import INDEX, REVIEW, Splice, as_stamp
+from truekeep.core.model import INDEX, REVIEW, Splice
 from truekeep.core.state_dir import FIRST_INDEX
 from truekeep.memory.blame import BEFORE, line_owners
 from truekeep.memory.card import is_journal_path

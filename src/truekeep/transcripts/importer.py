@@ -19,9 +19,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.file_io import UnsafePath
 from truekeep.core.machine import below_home
-from truekeep.core.model import as_stamp
 from truekeep.core.sqlite import stamp_of
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable

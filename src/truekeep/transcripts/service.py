@@ -20,7 +20,7 @@ import apsw
 
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput, Busy, NotFound, StorageFailed
-from truekeep.core.git import find_top, repository_name
+from truekeep.core.repository import find_top, repository_name
 from truekeep.text.unicode import clip, printable
 from truekeep.transcripts.importer import Sync, TranscriptImportReport, Where, salvage
 from truekeep.transcripts.parser import Turn

@@ -20,8 +20,9 @@ from hashlib import blake2b, sha1
 from typing import NamedTuple
 
 from truekeep.core.file_io import read_head
-from truekeep.core.git import Git, GitFailed
+from truekeep.core.git import Git
 from truekeep.core.model import WRITERS
+from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.file_kinds import FileKind, key_of, kind_of, language_for, read_facts
 from truekeep.verify.languages import clean, definitions

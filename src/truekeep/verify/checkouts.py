@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from truekeep.core.git import Git, GitFailed, irregular_file_failure, parse_remote, remote_name
+from truekeep.core.repository import irregular_file_failure, parse_remote
 
 
 class Answers(Protocol):
@@ -74,29 +74,15 @@ def _read_remotes(root: str, git: str, answers: Answers) -> Checkout:
     irregular = irregular_file_failure(root)
     known = answers.answer(key) if not is_linked and irregular is None else None
     if known is None:
-        runner = Git(root)
-        try:
-            runner.run("rev-parse", "--git-dir")
-        except GitFailed as error:
-            names_in_config = _remotes(
-                runner, "--file", os.path.join(git, "config")
-            )  # git can still read it as a plain file
-            names_in_config = names_in_config or [name for name in (remote_name(Path(root)),) if name]
-            return Checkout(root, (*names_in_config, os.path.basename(root)), is_linked, str(error))
-        known = "\n".join(_remotes(runner, "--local"))
+        from truekeep.verify.remotes import read_remotes  # here: it runs git, which hooks seldom need
+
+        remotes, problem = read_remotes(root, git)
+        if problem:
+            return Checkout(root, (*remotes, os.path.basename(root)), is_linked, problem)
+        known = "\n".join(remotes)
         answers.remember(key, known)
     names = tuple(name for name in known.split("\n") if name)
     return Checkout(root, (*names, os.path.basename(root)), is_linked)
-
-
-def _remotes(git: Git, *where: str) -> list[str]:
-    try:
-        raw = git.run("config", *where, "--get-regexp", r"^remote\..*\.url$")
-    except GitFailed:
-        return []
-    lines = raw.decode("utf-8", "replace").splitlines()
-    ordered = sorted(lines, key=lambda line: not line.startswith("remote.origin.url "))
-    return list(dict.fromkeys(name for line in ordered if (name := parse_remote(line.partition(" ")[2]))))
 
 
 def is_of_workspace(repository: str, workspace: str) -> bool:

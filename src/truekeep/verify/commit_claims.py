@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from truekeep.core.git import GitFailed, remote_name
+from truekeep.core.repository import GitFailed, remote_name
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import GIT, Question, Verdict, confirmed, gone, unverifiable
 

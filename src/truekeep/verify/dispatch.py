@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from truekeep.core.git import GitFailed
+from truekeep.core.repository import GitFailed
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS

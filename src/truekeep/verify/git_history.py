@@ -15,7 +15,8 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from truekeep.core.git import Git, GitFailed
+from truekeep.core.git import Git
+from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import (
     MAX_SOURCE_BYTES,

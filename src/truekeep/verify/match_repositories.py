@@ -18,10 +18,12 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import EditedSince
 from truekeep.core.file_io import ChangedSince, UnsafePath, read_regular
-from truekeep.core.git import Git, GitFailed, repository_name
-from truekeep.core.model import Splice, as_stamp
+from truekeep.core.git import Git
+from truekeep.core.model import Splice
+from truekeep.core.repository import GitFailed, repository_name
 from truekeep.memory.card import Card, parse_card, place_field
 from truekeep.memory.frontmatter import quote
 from truekeep.memory.ledger import LedgerEntry

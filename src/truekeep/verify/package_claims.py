@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from truekeep.core.git import GitFailed
+from truekeep.core.repository import GitFailed
 from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, unverifiable

@@ -7,7 +7,7 @@ import re
 import unicodedata
 from typing import NamedTuple
 
-from truekeep.core.git import GitFailed
+from truekeep.core.repository import GitFailed
 from truekeep.verify.claims.patterns import WELL_KNOWN, is_file
 from truekeep.verify.git_history import Trail
 from truekeep.verify.repository import World, is_code

@@ -10,7 +10,7 @@ from contextlib import suppress
 from functools import cached_property
 from typing import Any
 
-from truekeep.core.git import GitFailed
+from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles, StoredDefinition, read_checkout
 from truekeep.verify.file_kinds import FileKind, kind_of

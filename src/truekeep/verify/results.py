@@ -12,23 +12,13 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from truekeep.core.digest import sha256
 from truekeep.core.file_io import read_head
 from truekeep.verify.cache import FactsCache, read_rows, retry_if_damaged
 from truekeep.verify.claim import VERSION, Claim
 from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, UNVERIFIABLE, VERDICTS, Verdict
-
-if TYPE_CHECKING:
-    from hashlib import sha256
-else:
-    try:  # like Python's `random`: importing hashlib loads OpenSSL, which is slow for a hook
-        from _sha2 import sha256
-    except ImportError:
-        try:
-            from _sha256 import sha256  # before Python 3.12
-        except ImportError:
-            from hashlib import sha256
 
 MAX_LIVE_AGE_SECONDS = 300  # for verdicts on ports, units and containers
 NO_REPOSITORY = "the memory names no repository"

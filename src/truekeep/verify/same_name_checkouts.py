@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING
 import apsw
 
 from truekeep.core.errors import BadSetup
-from truekeep.core.git import find_irregular_file, find_top, remote_name, repository_name, shares_history
+from truekeep.core.git import shares_history
 from truekeep.core.machine import below_home
+from truekeep.core.repository import find_irregular_file, find_top, remote_name, repository_name
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.verify.cache import read_rows

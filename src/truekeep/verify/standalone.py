@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from truekeep.core.errors import BadInput
-from truekeep.core.git import find_top
+from truekeep.core.repository import find_top
 from truekeep.core.state_dir import STATE
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.memory_reader import read_memory

@@ -20,7 +20,7 @@ from hashlib import blake2b
 from json import JSONDecodeError
 from typing import NamedTuple
 
-from truekeep.core.git import GitFailed
+from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache, StoreDamaged
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, FileTree, VerifyTimeout, digest_in, outline_in
 from truekeep.verify.checkouts import Checkout, choose_checkout, is_of_workspace

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import ChangedSince, UnsafePath, open_regular
-from truekeep.core.git import repository_name
-from truekeep.core.model import BEGIN_MARK, CARDS, END_MARK, as_stamp
+from truekeep.core.model import BEGIN_MARK, CARDS, END_MARK
+from truekeep.core.repository import repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.memory.card import parse_card
 from truekeep.sessions.packing import Brief, cap_for, unmarked, visible

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.core.errors import BadInput
-from truekeep.core.git import repository_name
 from truekeep.core.model import CARDS, HANDOFF_TYPES
+from truekeep.core.repository import repository_name
 from truekeep.handoffs.format import compose_handoff
 from truekeep.memory.frontmatter import Field, Frontmatter, InvalidFrontmatter, quote, split_frontmatter
 

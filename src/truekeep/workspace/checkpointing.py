@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.config import Config
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import BadInput, EditedSince, NotCanonical
 from truekeep.core.file_io import UnsafePath
-from truekeep.core.git import repository_name
 from truekeep.core.machine import person
-from truekeep.core.model import as_stamp
+from truekeep.core.repository import repository_name
 from truekeep.handoffs.format import compose_handoff, handoff_name
 from truekeep.handoffs.inbox import Inbox, deliver
 from truekeep.handoffs.policy_store import place_journal

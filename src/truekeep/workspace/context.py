@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.config import Config
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import Busy, LedgerDamaged, StorageFailed, hint_for, is_database_error
 from truekeep.core.file_io import UnsafePath
 from truekeep.core.machine import person, this_machine
-from truekeep.core.model import as_stamp
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerFileDamaged, Unwritable, set_aside
 from truekeep.memory.staging import MemoryFiles, Staging
@@ -266,7 +266,8 @@ class WorkspaceContext:
         """The handoffs that were filed before a new ledger begins, read from files."""
         if self._is_empty:
             return
-        from truekeep.handoffs.inbox_discovery import all_inboxes, iter_processed_handoffs
+        from truekeep.handoffs.inbox_discovery import all_inboxes
+        from truekeep.handoffs.processed_handoffs import iter_processed_handoffs
 
         inboxes = all_inboxes(self.path, self.config)
         yield from iter_processed_handoffs(self.vault, inboxes, limit=self.config.limits.handoff_bytes, at=self.stamp())

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.config import Config
 from truekeep.core.errors import BadInput, InvalidHandoff
-from truekeep.core.git import find_top, repository_name
 from truekeep.core.model import RULES, WRITERS, Finding
+from truekeep.core.repository import find_top, repository_name
 from truekeep.handoffs.format import compose_handoff, handoff_name, parse_handoff
 from truekeep.handoffs.inbox import Inbox, InboxReader, deliver, describe_other_files, find_inboxes, is_handoff_name
 from truekeep.handoffs.policy.decision import Decision

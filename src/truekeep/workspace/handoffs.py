@@ -9,10 +9,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from truekeep.core.dates import local_day
+from truekeep.core.dates import as_stamp, local_day
 from truekeep.core.errors import BadInput, InvalidHandoff, LedgerDamaged
-from truekeep.core.git import find_top, irregular_file_failure, repository_name
-from truekeep.core.model import FilingOutcome, IngestReport, as_stamp
+from truekeep.core.model import FilingOutcome, IngestReport
+from truekeep.core.repository import find_top, irregular_file_failure, repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import Inbox, deliver, describe_other_files, prune_processed
 from truekeep.handoffs.inbox_discovery import (

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import TruekeepError
 from truekeep.core.file_io import ChangedSince
-from truekeep.core.model import CARDS, INDEX, as_stamp
+from truekeep.core.model import CARDS, INDEX
 from truekeep.core.state_dir import STATE
 from truekeep.maintenance.decay import checks_of, last_believed, last_sign
 from truekeep.text.secrets.scanner import withhold

@@ -13,12 +13,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core.dates import local_day
+from truekeep.core.dates import as_stamp, local_day
 from truekeep.core.errors import BadSetup
-from truekeep.core.git import repository_name
 from truekeep.core.host_lease import refusal
 from truekeep.core.machine import own_state
-from truekeep.core.model import as_stamp
+from truekeep.core.repository import repository_name
 from truekeep.handoffs.inbox import Inbox, InboxReader, is_handoff_name
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.receipts import PAIR

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from truekeep.core.config import Config
 from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import make_private
-from truekeep.core.git import find_top
 from truekeep.core.machine import machine_name, own_state, person
 from truekeep.core.model import WRITERS
+from truekeep.core.repository import find_top
 from truekeep.handoffs.adopt.to_handoffs import AdoptionContext, bring
 from truekeep.handoffs.inbox import find_inboxes, is_handoff_name
 from truekeep.handoffs.policy.decision import IncomingHandoff, NoMemoryView

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from truekeep.core.model import as_stamp
+from truekeep.core.dates import as_stamp
 from truekeep.core.state_dir import append_line
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import clip, printable

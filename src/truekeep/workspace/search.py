@@ -43,7 +43,7 @@ class MemorySearch:
         mmr: float | None = None,
         half_life: float | None = None,
         verified: bool = False,
-        verdict: str = "",
+        verdict: str | None = None,
         budget: float | None = None,
         within: float = 0.0,
     ) -> SearchResult:

@@ -9,9 +9,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
-from truekeep.core.model import as_stamp
 from truekeep.verify.checkouts import choose_checkout
 from truekeep.verify.line_origins import LineOrigins
 from truekeep.verify.memory_reader import MemoryReader, is_outside, text_memory

@@ -13,7 +13,7 @@ import pytest
 from tests.support.helpers import CODEX, NOW, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli, tree
 from truekeep.core import file_io
 from truekeep.core.errors import BadSetup, NotCanonical, StorageFailed
-from truekeep.core.git import parse_remote
+from truekeep.core.repository import parse_remote
 from truekeep.memory.transaction import MemoryTransaction
 from truekeep.workspace.workspace import Workspace
 

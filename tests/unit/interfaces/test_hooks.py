@@ -614,19 +614,19 @@ def test_a_record_that_was_tampered_with_is_begun_anew(here: Place) -> None:
 # --- Start-up --------------------------------------------------------------------------------------------------------
 
 HEAVY = {
-    "numpy", "click", "rich", "mcp", "asyncio", "re2", "markdown_it", "simsimd", "http", "email",
-    "dataclasses", "inspect", "ast", "logging", "sqlite3",
+    "numpy", "click", "rich", "mcp", "asyncio", "subprocess", "re2", "markdown_it", "simsimd", "http", "email",
+    "dataclasses", "inspect", "ast", "logging", "threading", "tempfile", "shutil", "difflib", "sqlite3", "hashlib",
 }  # fmt: skip
-UNNEEDED = {"apsw", "tomllib"}  # where no memory is read
+UNNEEDED = {"apsw", "tomllib", "datetime", "zlib", "unicodedata"}  # where no memory is read
 OURS = {
-    "core", "core.errors", "core.file_io", "core.git", "core.machine", "core.model", "interfaces",
+    "core", "core.digest", "core.errors", "core.file_io", "core.machine", "core.model", "interfaces",
     "interfaces.hooks", "sessions", "sessions.session_activity", "sessions.session_record", "text",
     "text.encoding",
 }  # fmt: skip
 OURS_FOR_THE_BRIEF = {
-    "core", "core.child_process", "core.config", "core.dates", "core.default_workspace", "core.derived_db",
+    "core", "core.config", "core.dates", "core.default_workspace", "core.derived_db", "core.digest",
     "core.host_lease", "text.unicode", "core.errors", "core.file_io", "core.formats",
-    "core.git", "core.machine", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
+    "core.machine", "core.repository", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
     "interfaces.hooks", "memory", "memory.card", "memory.file_scan", "memory.frontmatter", "memory.ledger",
     "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
     "search.file_metadata", "search.index_schema",
@@ -640,7 +640,7 @@ OURS_FOR_THE_BRIEF = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("event", ["session-start", "stop", "session-end"])
+@pytest.mark.parametrize("event", ["session-start", "user-prompt-submit", "stop", "session-end"])
 def test_hooks_import_no_more_than_they_need(here: Place, event: str) -> None:
     here.leave(a_handoff())
     here.ingest()
@@ -653,11 +653,13 @@ def test_hooks_import_no_more_than_they_need(here: Place, event: str) -> None:
         "main([sys.argv[1]])\n"
         "print('\\n'.join(sorted(sys.modules)), file=sys.stderr)\n"
     )
-    payload = json.dumps({"session_id": "s1", "cwd": str(here.repo), "transcript_path": str(transcript(here))})
+    payload = json.dumps(
+        {"session_id": "s1", "cwd": str(here.repo), "transcript_path": str(transcript(here)), "prompt": "the proxy"}
+    )
     done = subprocess.run(
         [sys.executable, "-c", code, event], input=payload, capture_output=True, text=True, check=True
     )
-    is_brief = event == "session-start"
+    is_brief = event in ("session-start", "user-prompt-submit")
     loaded = set(done.stderr.split())
     heavy = HEAVY if is_brief else HEAVY | UNNEEDED
     assert {name.partition(".")[0] for name in loaded}.isdisjoint(heavy), sorted(loaded & heavy)

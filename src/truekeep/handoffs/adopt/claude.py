@@ -15,7 +15,7 @@ from pathlib import Path
 
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import ChangedSince, UnsafePath, read_head
-from truekeep.core.git import find_top
+from truekeep.core.repository import find_top
 from truekeep.handoffs.adopt.note import (
     AdoptionScope,
     HarnessNotes,

@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 
 from truekeep.core.errors import BadInput
-from truekeep.core.git import find_top
+from truekeep.core.repository import find_top
 from truekeep.handoffs.adopt.note import (
     AdoptionScope,
     HarnessNotes,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput
-from truekeep.core.git import find_top
 from truekeep.core.model import CARDS
+from truekeep.core.repository import find_top
 from truekeep.handoffs.adopt import claude, codex
 from truekeep.handoffs.adopt.note import AdoptionScope, Note, SkippedNote
 from truekeep.handoffs.format import compose_handoff, handoff_name, slugify

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core.git import remote_name
+from truekeep.core.repository import remote_name
 from truekeep.handoffs.inbox import InboxFile, InboxReader, find_inboxes
 from truekeep.handoffs.sync.mirror import place_name
 from truekeep.verify.checkouts import expand_repositories

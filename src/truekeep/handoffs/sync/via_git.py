@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.core import file_io
-from truekeep.core.git import Git, GitFailed
+from truekeep.core.git import Git
+from truekeep.core.repository import GitFailed
 from truekeep.handoffs.sync import protocol
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, ORIGIN, Mirror

@@ -23,7 +23,7 @@ from typing import NamedTuple
 from truekeep.core import file_io
 from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.git import parse_remote
+from truekeep.core.repository import parse_remote
 from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Mirror, RemoteRepository, name_repository, unwanted

@@ -18,8 +18,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import NotFound
-from truekeep.core.model import as_stamp
 from truekeep.core.sqlite import SIDECAR_SUFFIXES
 from truekeep.integrations.alf.apply_delta import foreign_entry_names, foreign_layers
 from truekeep.integrations.alf.archive_file import (

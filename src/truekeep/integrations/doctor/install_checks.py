@@ -12,11 +12,11 @@ from pathlib import Path
 
 import apsw
 
-from truekeep.core.dates import many
+from truekeep.core.dates import as_stamp, many
 from truekeep.core.errors import TruekeepError, as_argument
 from truekeep.core.harness_paths import find_homes
 from truekeep.core.machine import machine_name, own_id_path
-from truekeep.core.model import WRITERS, as_stamp
+from truekeep.core.model import WRITERS
 from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import InboxReader, find_inboxes

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Literal
 
 from truekeep.core import file_io
-from truekeep.core.git import find_top
 from truekeep.core.harness_files import UnreadableHarnessFile, read_bytes
 from truekeep.core.harness_paths import Homes
 from truekeep.core.model import WRITERS
+from truekeep.core.repository import find_top
 from truekeep.handoffs.inbox import PROCESSED, is_handoff_name, keep_untracked
 from truekeep.integrations.harnesses.apply import ConnectReport, discard_leftovers, real_path, write_file
 from truekeep.integrations.harnesses.base import HarnessCommand, run_call

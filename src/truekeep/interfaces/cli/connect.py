@@ -14,9 +14,9 @@ import click
 
 from truekeep.core.dates import many
 from truekeep.core.errors import BadInput, TruekeepError
-from truekeep.core.git import find_top
 from truekeep.core.harness_paths import find_homes
 from truekeep.core.model import WRITERS
+from truekeep.core.repository import find_top
 from truekeep.integrations.harnesses.apply import ConnectReport, apply_plan
 from truekeep.integrations.harnesses.installed import Keep
 from truekeep.integrations.harnesses.plan import Wish, plan_connect

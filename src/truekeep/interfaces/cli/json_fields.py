@@ -10,9 +10,7 @@ from datetime import UTC, date, datetime
 from operator import attrgetter
 from typing import Any
 
-from truekeep.core.dates import age_in_days
-from truekeep.core.model import as_stamp
-from truekeep.text.secrets.scanner import withhold
+from truekeep.core.dates import age_in_days, as_stamp
 from truekeep.text.unicode import printable
 
 # Class: its keys, as "key", "key=attribute" or "key=attribute|filter"; "*attribute" stands for all keys of a value.
@@ -80,6 +78,8 @@ FIELDS = {
 
 
 def mask(text: str) -> str:
+    from truekeep.text.secrets.scanner import withhold  # here: most answers need no masks, and it is slow to import
+
     return withhold(printable(text))
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from truekeep.core.git import find_top
+from truekeep.core.repository import find_top
 from truekeep.interfaces.cli.options import open_workspace, workspace_option
 from truekeep.interfaces.cli.terminal import can_ask, echo
 from truekeep.interfaces.listener import check_loopback, in_url, listen

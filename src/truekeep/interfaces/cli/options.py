@@ -12,7 +12,7 @@ import click
 from truekeep.core.default_workspace import find_chosen
 from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.file_io import read_regular
-from truekeep.core.git import find_top
+from truekeep.core.repository import find_top
 from truekeep.core.state_dir import STATE
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.terminal import ask_yes_no, can_ask, print_note

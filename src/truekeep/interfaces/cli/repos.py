@@ -101,22 +101,22 @@ def match(opened: Workspace, files: tuple[str, ...], fix: bool, dry_run: bool) -
         for item in found
     ]
     summary = {"cards": len(found), **count_outcomes(found)}
-    shown = _render_matches(found, written, left, is_planned=dry_run or not fix)
+    shown = _render_matches(found, written, left, fix=fix, dry_run=dry_run)
     emit("repos-match", {"cards": cards, "left": left, "summary": summary}, shown)
 
 
 def _render_matches(
-    found: Sequence[Match], written: dict[str, AssignmentOutcome], left: Sequence[str], *, is_planned: bool
+    found: Sequence[Match], written: dict[str, AssignmentOutcome], left: Sequence[str], *, fix: bool, dry_run: bool
 ) -> Iterator[Shown]:
     for item in found:
-        yield from _render_match(item, written.get(item.path), is_planned=is_planned)
+        yield from _render_match(item, written.get(item.path), dry_run=dry_run)
     yield from (Aside(style(line, fg="yellow")) for line in left)
     if not found:
         yield "every card names its repository" if not left else "nothing to match"
         return
     counts = count_outcomes(found)
     yield f"{many(len(found), 'card')} without a repository: {counted(counts)}"
-    if any(item.is_writable for item in found) and is_planned:
+    if any(item.is_writable for item in found) and (dry_run or not fix):
         yield "next: run `truekeep repos match --fix` to write the matches"
     elif any(item.entry is not None for item in written.values()):
         yield "next: truekeep verify"
@@ -124,7 +124,7 @@ def _render_matches(
         yield "for the others, add `repository: NAME` to the frontmatter; `truekeep repos` lists the names"
 
 
-def _render_match(item: Match, written: AssignmentOutcome | None, *, is_planned: bool) -> Iterator[str]:
+def _render_match(item: Match, written: AssignmentOutcome | None, *, dry_run: bool) -> Iterator[str]:
     about = f"  {style(item.repository, bold=True)}" if item.repository else ""
     yield f"{style(item.outcome.ljust(9), fg=_TINTS.get(item.outcome, 'bright_black'))} {item.path}{about}"
     yield style(f"          ↳ {clip(item.why, 300)}", dim=True)
@@ -136,5 +136,5 @@ def _render_match(item: Match, written: AssignmentOutcome | None, *, is_planned:
     if written is not None:
         word = style("done", fg="green" if written.entry is not None else "yellow")
         yield f"          {word} {written.message}{how_to_undo(written.entry)}"
-    elif is_planned and item.is_writable:
+    elif dry_run and item.is_writable:
         yield f"          would write repository: {item.repository}"

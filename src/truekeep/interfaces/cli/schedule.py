@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from truekeep.core.dates import as_stamp
 from truekeep.core.errors import Busy, TruekeepError
 from truekeep.core.machine import own_state
-from truekeep.core.model import as_stamp
 from truekeep.integrations.schedule.config import job_name, read_settings
 from truekeep.integrations.schedule.install import install as install_job
 from truekeep.integrations.schedule.install import remove as remove_job

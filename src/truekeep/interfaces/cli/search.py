@@ -98,7 +98,7 @@ def _render_indexed(done: IndexReport) -> Iterator[Shown]:
 @since_option("memory")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only memory of this repository.")
 @click.option("--verified", is_flag=True, help="Omit hits that the current code refutes.")
-@click.option("--verdict", type=click.Choice(STANDINGS), default="", help="Only hits with this verification verdict.")
+@click.option("--verdict", type=click.Choice(STANDINGS), help="Only hits with this verification verdict.")
 @click.option("--explain", is_flag=True, help="Explain why each hit matched.")
 @click.option("--ranking", type=click.Choice(RANKINGS), default="truekeep", show_default=True)
 @click.option(

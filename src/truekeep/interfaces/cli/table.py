@@ -38,8 +38,11 @@ def print_table(table: Table) -> None:
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(cells, widths, strict=True))
-    return "  ".join(padded).rstrip()
+    shown = list(cells)
+    while shown and not click.unstyle(shown[-1]):
+        shown.pop()
+    padded = [cell + " " * (width - len(click.unstyle(cell))) for cell, width in zip(shown[:-1], widths, strict=False)]
+    return "  ".join((*padded, *shown[-1:]))
 
 
 def _print_with_rich(table: Table) -> None:

@@ -76,18 +76,18 @@ def _archive(opened: Workspace | None) -> Archive:
 
 
 @transcripts.command("list")
-@click.option("--harness", type=click.Choice(_HARNESSES), default="", help="Only this harness.")
+@click.option("--harness", type=click.Choice(_HARNESSES), help="Only this harness.")
 @click.option("--repo", "repository", metavar="NAME", default="", help="Only sessions in this repository or folder.")
 @since_option("sessions")
 @in_workspace_if_any
-def list_(opened: Workspace | None, harness: str, repository: str, since: str) -> None:
+def list_(opened: Workspace | None, harness: str | None, repository: str, since: str) -> None:
     """List the archived sessions, newest first.
 
     Example: truekeep transcripts list --repo shop --since 8w
     """
     day = parse_since(since, datetime.now().astimezone().date())
     with ProgressDisplay("reading the archive"), _archive(opened) as archive:
-        found = archive.sessions(harness=harness, repository=repository, since=day)
+        found = archive.sessions(harness=harness or "", repository=repository, since=day)
     nothing = (
         "no session matches; `truekeep transcripts list` shows all"
         if harness or repository or since

@@ -11,8 +11,8 @@ import click
 
 from truekeep.core.dates import many
 from truekeep.core.errors import BadInput
-from truekeep.core.git import find_top
 from truekeep.core.model import CARDS
+from truekeep.core.repository import find_top
 from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.options import (
     checked_folder,

@@ -18,10 +18,9 @@ import mcp_types as types
 
 from truekeep import __version__
 from truekeep.core.bugs import note_bug
-from truekeep.core.dates import parse_since, shown_age
+from truekeep.core.dates import as_stamp, parse_since, shown_age
 from truekeep.core.errors import BadInput, NotFound, StorageFailed, TruekeepError, hint_for, is_database_error
-from truekeep.core.git import repository_name
-from truekeep.core.model import as_stamp
+from truekeep.core.repository import repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.format import compose_handoff
 from truekeep.interfaces.mcp.responses import (

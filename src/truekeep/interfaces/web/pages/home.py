@@ -18,9 +18,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
-from truekeep.core.dates import day_bounds
+from truekeep.core.dates import as_stamp, day_bounds
 from truekeep.core.errors import TruekeepError
-from truekeep.core.model import as_stamp
 from truekeep.handoffs.draft import Draft
 from truekeep.interfaces.web import charts
 from truekeep.interfaces.web.background import Glance

@@ -15,8 +15,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import BaseRoute
 
 from truekeep.core.errors import BadInput, EditedSince, InvalidHandoff, NotFound
-from truekeep.core.git import repository_name
 from truekeep.core.model import HANDOFF_TYPES
+from truekeep.core.repository import repository_name
 from truekeep.handoffs.format import compose_handoff, handoff_name
 from truekeep.handoffs.from_transcript import find_gist
 from truekeep.interfaces.web.markdown import render_markdown
