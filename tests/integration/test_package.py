@@ -166,7 +166,6 @@ def test_every_import_is_declared() -> None:
         "mcp_types": "mcp-types",
         "yaml": "pyyaml",
     }
-    unnamed = {"fastembed"}  # offered where somebody has it, and never asked for
     imported: dict[str, str] = {}
     for path in (ROOT / "src" / "truekeep").rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -174,7 +173,7 @@ def test_every_import_is_declared() -> None:
             modules += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
             imported |= {module.partition(".")[0]: path.name for module in modules}
     foreign = {name: at for name, at in imported.items() if name not in sys.stdlib_module_names | {"truekeep", ""}}
-    assert {name: at for name, at in foreign.items() if spelled.get(name, name) not in known | unnamed} == {}
+    assert {name: at for name, at in foreign.items() if spelled.get(name, name) not in known} == {}
 
 
 # --- Installed ------------------------------------------------------------------------------------------------------

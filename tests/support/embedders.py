@@ -31,7 +31,7 @@ TEXTS = (
     "zebra",
 )
 
-HEAVY = ("numpy", "httpx", "onnxruntime", "tokenizers", "fastembed", "apsw", "re2")
+HEAVY = ("numpy", "httpx", "onnxruntime", "tokenizers", "apsw", "re2")
 
 
 def length(vector: Vector) -> float:

@@ -18,6 +18,7 @@ from truekeep.core.toml import render_text
 
 _INBOX_PATTERN = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
 _LIMIT_MAXIMA = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
+_RETIRED = {"recall.lend": "vectors are no longer taken from OpenClaw's databases"}
 _WRITER_PATTERN = r"[a-z0-9][a-z0-9_-]{0,31}\Z"
 
 
@@ -59,7 +60,6 @@ class SearchConfig(NamedTuple):
     extra_paths: tuple[str, ...] = ()
     transcripts: bool = True
     transcript_days: int = 30
-    lend: bool = True
 
 
 class VerifyConfig(NamedTuple):
@@ -99,6 +99,7 @@ class Config(NamedTuple):
     verify: VerifyConfig = VerifyConfig()
     transcripts: TranscriptsConfig = TranscriptsConfig()
     decay: DecayConfig = DecayConfig()
+    warnings: tuple[str, ...] = ()  # about keys without effect
 
     def policy_for(self, code: str) -> Policy:
         return self.policy.get(code) or RULES[code].policy
@@ -139,7 +140,6 @@ repositories = [{repositories}]
 # dimensions = 0            # shorter vectors, if the service offers them
 # extra_paths = []          # more Markdown to search, such as "~/notes"
 # transcripts = true        # let `search --store transcripts` search the harnesses' sessions
-# lend = true               # reuse vectors from OpenClaw's database for the same model
 
 [verify]
 # checkouts = []            # more folders with repositories that memory is about, such as "~/src/*"
@@ -172,7 +172,8 @@ def parse_config(text: str, *, where: str) -> Config:
     except ValueError as error:
         raise BadSetup(f"{where}: {error}", hint="correct that line") from error
     problems: list[str] = []
-    _report_unknown_keys(data, Config._fields, "", problems)
+    warnings = _remove_retired_keys(data, where)
+    _report_unknown_keys(data, Config._fields[:-1], "", problems)
     config = Config(
         repositories=_repositories(data.get("repositories", []), problems),
         writers=_writers(data.get("writers", {}), problems),
@@ -182,10 +183,21 @@ def parse_config(text: str, *, where: str) -> Config:
         verify=_verify(data.get("verify", {}), problems),
         transcripts=_transcripts(data.get("transcripts", {}), problems),
         decay=_decay(data.get("decay", {}), problems),
+        warnings=warnings,
     )
     if problems:
         raise BadSetup(f"{where}: " + "; ".join(problems), hint="correct the file", problems=problems)
     return _unify_transcript_days(config, is_new="transcript_days" in data.get("decay", {}))
+
+
+def _remove_retired_keys(data: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Remove keys that older versions had. Returns a warning for each."""
+    warnings = []
+    for path, why in _RETIRED.items():
+        table, _, key = path.partition(".")
+        if isinstance(data.get(table), dict) and data[table].pop(key, None) is not None:
+            warnings.append(f"{where}: {path} has no effect: {why}")
+    return tuple(warnings)
 
 
 def _unify_transcript_days(config: Config, *, is_new: bool) -> Config:

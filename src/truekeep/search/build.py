@@ -127,7 +127,6 @@ class IndexRun(NamedTuple):
         return done
 
     def _refresh(self, db: apsw.Connection, embedder: Embedder | None) -> _BuildResult:
-        embedder = self.embedders.borrowing(embedder)
         scan = self.files.scan()
         changes = self.files.find_changes(db, scan)
         done = self.files.index_changes(

@@ -1,8 +1,7 @@
 """Text → chunks: pieces of about 400 tokens that overlap by 80 and begin and end at lines, as OpenClaw cuts them.
 
 The rules are OpenClaw's chunker, version 5 (docs/format.md, Chunks), so that a chunk's digest is the same in both
-indexes and embeddings can be lent. Sizes are weights, not characters: a CJK character costs about as many tokens as
-four Latin letters.
+indexes. Sizes are weights, not characters: a CJK character costs about as many tokens as four Latin letters.
 """
 
 from __future__ import annotations

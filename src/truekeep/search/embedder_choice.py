@@ -115,15 +115,6 @@ class Embedders:
             write_meta(db, "epoch", epoch)
         return VersionedEmbedder(embedder, epoch), ""
 
-    def borrowing(self, embedder: Embedder | None) -> Embedder | None:
-        """OpenClaw's databases have the vectors of the same chunks, if the model is the same."""
-        if embedder is None or embedder.provider in ("static", "transformer", "fastembed") or not self._settings.lend:
-            return embedder
-        from truekeep.search.embedders.openclaw_cache import Lending, find_databases
-
-        databases = find_databases(environ=self._environ)
-        return Lending(embedder, databases) if databases else embedder
-
 
 def is_built_in(embedder: Embedder) -> bool:
     """Whether it is the embedder that comes with truekeep, which is cheap and never changes under its name."""

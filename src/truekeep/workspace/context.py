@@ -70,6 +70,7 @@ class WorkspaceContext:
     def config(self) -> Config:
         if self._config is None:
             self._config = self.state.config()
+            self.notices += self._config.warnings
         return self._config
 
     @property

@@ -27,3 +27,11 @@ def test_init_leaves_a_configuration_with_settings_alone(tmp_path: Path) -> None
     before = config.read_text()
     run_cli("init", str(tmp_path / "memory"), "--repo", "~/repos/*")
     assert config.read_text() == before
+
+
+def test_a_key_of_an_older_version_is_ignored_with_a_warning(tmp_path: Path) -> None:
+    assert run_cli("init", str(tmp_path / "memory")).returncode == 0
+    (tmp_path / "memory" / ".truekeep" / "config.toml").write_text("[recall]\nlend = false\ntranscripts = false\n")
+    done = run_cli("search", "anything", "--workspace", str(tmp_path / "memory"))
+    assert "recall.lend has no effect" in done.stderr
+    assert "unknown key" not in done.stderr

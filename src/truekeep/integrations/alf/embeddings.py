@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, Self
 
 from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.integrations.alf.documents import Embedding
+from truekeep.integrations.alf.openclaw_vectors import FITS, VectorDatabase, decode_vector
 from truekeep.integrations.alf.timestamps import format_timestamp
 from truekeep.search.chunking import split_chunks, strip_notes
 from truekeep.search.embedders import EmbedderFailed, Vector, load_numpy
-from truekeep.search.embedders.openclaw_cache import _FITS, Lender, _decode
 from truekeep.search.file_metadata import is_by_entry
 from truekeep.search.index_schema import open_index
 
@@ -68,7 +68,7 @@ class EmbeddingSources:
     def of_file(self, path: str, text: str) -> list[EmbeddedChunk]:
         """Every chunk of a file that has a vector, in order; one for each model and place.
 
-        OpenClaw's come first: truekeep may have copied them, with fewer digits.
+        OpenClaw's come first: older versions of truekeep copied them, with fewer digits.
         """
         if self._index is None and not self._lenders:
             return []
@@ -176,10 +176,8 @@ class _SearchIndex:
         ).fetchall()
 
 
-class _Lender(Lender):
+class _Lender(VectorDatabase):
     """OpenClaw's database, queried by file and line instead of by text."""
-
-    _PLACES = frozenset({"path", "start_line", "end_line", "updated_at"})
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -187,7 +185,7 @@ class _Lender(Lender):
         self._provider, self._model = "", ""
         self._rowids: dict[str, array[int]] = {}
         try:
-            with self._reading():
+            with self.reading():
                 self._find_chunks()
         except EmbedderFailed:
             self.close()
@@ -195,22 +193,20 @@ class _Lender(Lender):
 
     def _find_chunks(self) -> None:
         """Find the table with the chunks, the model of its vectors, and the rows of each file."""
-        for table, meta in (("memory_index_chunks", "memory_index_meta"), ("chunks", "meta")):
-            if table in self._tables and self._list_columns(table) >= self._PLACES:
-                self._table = table
-                owner = self._find_indexed(meta)
-                if owner is not None:
-                    self._provider, self._model = owner.provider, owner.model
-                # Not every version has an index on path, so the table is scanned once.
-                for path, row in self._db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {table}"):  # noqa: S608
-                    if path is not None:
-                        self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
-                return
+        if (found := self.find_chunk_table()) is None:
+            return
+        self._table, owner = found
+        if owner is not None:
+            self._provider, self._model = owner
+        # Not every version has an index on path, so the table is scanned once.
+        for path, row in self.db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {self._table}"):  # noqa: S608
+            if path is not None:
+                self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
 
     def of_file(self, path: str, lines: _ChunkedFile) -> list[EmbeddedChunk]:
         wanted = self._rowids.get(path, array("q"))[:MAX_CHUNKS_PER_FILE]
         found: list[EmbeddedChunk] = []
-        with self._reading():
+        with self.reading():
             for row in wanted:
                 item = self._embedded(row, lines)
                 if item is not None:
@@ -219,18 +215,18 @@ class _Lender(Lender):
 
     def _embedded(self, row: int, lines: _ChunkedFile) -> EmbeddedChunk | None:
         """The chunk of a row, if its vector is valid and its lines are unchanged."""
-        found: Any = self._db.execute(
+        found: Any = self.db.execute(
             f"SELECT start_line, end_line, CAST(hash AS BLOB), CAST(model AS BLOB), updated_at FROM {self._table}"  # noqa: S608
-            f" WHERE rowid = ? AND {_FITS}",
+            f" WHERE rowid = ? AND {FITS}",
             (row,),
         ).fetchone()
         if found is None or not (name := self._name(found[3])) or not lines.has(found[0], found[1], _unhex(found[2])):
             return None
-        stored: Any = self._db.execute(
+        stored: Any = self.db.execute(
             f"SELECT typeof(embedding), CAST(embedding AS BLOB) FROM {self._table} WHERE rowid = ?",  # noqa: S608
             (row,),
         ).fetchone()
-        vector = _decode(*stored) if stored is not None else None
+        vector = decode_vector(*stored) if stored is not None else None
         if vector is None:
             return None
         embedding = _embedding(name, _from_float32(vector), _milliseconds_to_ns(found[4]), "runtime")

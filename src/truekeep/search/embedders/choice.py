@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.search.embedders import Embedder, EmbedderFailed
@@ -34,12 +35,12 @@ def make_embedder(
         return None
     if provider == "static":
         return Static(lexicon=lexicon)
-    if provider in ("transformer", "fastembed"):
-        from truekeep.search.embedders.onnx import make_transformer
+    if provider == "transformer":
+        from truekeep.search.embedders.onnx import Transformer
 
         if not settings.model:
             raise EmbedderFailed("recall.model is empty", hint="name the folder of the model in config.toml")
-        return make_transformer(os.path.expanduser(settings.model))
+        return Transformer(Path(settings.model).expanduser())
     from truekeep.search.embedders.remote import make_remote
 
     return make_remote(

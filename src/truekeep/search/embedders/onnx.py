@@ -1,4 +1,4 @@
-"""Embedders that run a transformer on this machine: a model directory that the user names, or a model of fastembed.
+"""An embedder that runs a transformer on this machine, from a model directory that the user names.
 
 The directory is laid out as sentence-transformers and its ONNX exports do it. Nothing is downloaded for it and nothing
 in it is executed but the graph; what its settings ask for and this module cannot do is refused, because a vector pooled
@@ -10,27 +10,18 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import importlib.util
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from truekeep.core.extras import install_command
-from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, validate_vectors
+from truekeep.search.embedders import EmbedderFailed, Vector, validate_vectors
 
 _MODELS = ("model.onnx", "onnx/model.onnx", "onnx/model_quantized.onnx")
 _DEFAULT_MAX_TOKENS = 512
 _BATCH = 32
 _OFFSET_MODELS = ("roberta", "xlm-roberta", "camembert", "mpnet")  # their positions begin at 2, so two fewer are left
-
-
-def make_transformer(model: str) -> Embedder:
-    """Make the embedder for a model directory or, if this is not a path, for a model name of fastembed."""
-    path = Path(model).expanduser()
-    if model and (model.startswith(("/", "~", ".")) or path.is_dir()):
-        return Transformer(path)
-    return FastembedEmbedder(model)
 
 
 class ModelSettings(NamedTuple):
@@ -157,44 +148,6 @@ class Graph:
             pooled = (output * weights).sum(axis=1) / self._numpy.maximum(weights.sum(axis=1), 1)
         rows: list[list[float]] = pooled.tolist()
         return rows
-
-
-class FastembedEmbedder:
-    """A model of the fastembed package, which downloads it when it is first used."""
-
-    provider = "fastembed"
-
-    def __init__(self, model: str) -> None:
-        if not model:
-            raise EmbedderFailed("the transformer needs a model", hint="Set model to the directory of an ONNX model.")
-        if importlib.util.find_spec("fastembed") is None:
-            raise EmbedderFailed(
-                f"{model!r} is not a directory, and fastembed, which could download it, is not installed",
-                hint="Name the directory of an ONNX model, or pip install fastembed.",
-            )
-        self.model = model
-        self.key = "fastembed"
-        self._engine: Any = None
-
-    def __repr__(self) -> str:
-        return f"<Fastembed {self.model}>"
-
-    def embed(self, texts: Sequence[str], *, is_query: bool = False) -> list[Vector]:
-        """Return one vector for each text, in order. Raises EmbedderFailed."""
-        if not texts:
-            return []
-        sound = [_sound(text) for text in texts]
-        try:
-            if self._engine is None:
-                self._engine = importlib.import_module("fastembed").TextEmbedding(model_name=self.model)
-            ask = self._engine.query_embed if is_query else self._engine.passage_embed
-            found = [[float(value) for value in vector] for vector in ask(sound)]
-        except Exception as error:  # network, disk, unknown name, runtime: each has its own errors
-            raise EmbedderFailed(
-                f"fastembed cannot use {self.model}: {_brief(error)}",
-                hint="It downloads a model once; that needs the network. A model directory does not.",
-            ) from error
-        return validate_vectors(found, len(texts), who=f"fastembed {self.model}")
 
 
 # --- Files ----------------------------------------------------------------------------------------------------------

@@ -24,8 +24,6 @@ from truekeep.search.embedders import EmbedderFailed, Vector, validate_vectors
 from truekeep.text.secrets.scanner import withhold
 
 if TYPE_CHECKING:
-    import ssl
-
     import httpx
     from tenacity import RetryCallState
 
@@ -168,18 +166,10 @@ class ApiKey:
 
     def hide_in(self, text: str) -> str:
         """Return the text without the key, also without parts of it."""
-        width = min(8, len(self._value))
-        parts = {self._value[at : at + width] for at in range(len(self._value) - width + 1)}
-        shown: list[str] = []
-        hidden_until = 0
-        for at, char in enumerate(text):
-            if text[at : at + width] in parts:
-                if at >= hidden_until:
-                    shown.append("[key]")
-                hidden_until = at + width
-            if at >= hidden_until:
-                shown.append(char)
-        return "".join(shown)
+        for size in range(len(self._value), min(8, len(self._value)) - 1, -1):
+            for at in range(len(self._value) - size + 1):
+                text = text.replace(self._value[at : at + size], "[key]")
+        return text
 
 
 def has_key(provider: str, environ: Mapping[str, str] = os.environ) -> bool:
@@ -316,7 +306,6 @@ class Remote:
         self._service = service
         self._url = base + service.path.replace("{model}", quote(_gemini_model(self.model), safe=""))
         self._is_local = _is_loopback(parts.hostname or "")
-        self._uses_plain_http = parts.scheme == "http"
         self._label = f"{provider} at {parts.hostname}"
         self._credential = credential
         self._dimensions = dimensions
@@ -324,7 +313,7 @@ class Remote:
         self._query_timeout = min(timeout, query_timeout)
         self._sleep = sleep
         self._make_transport = make_transport
-        self._tls: ssl.SSLContext | None = None
+        self._client: httpx.Client | None = None
         self._size = dimensions or 0
 
     def __repr__(self) -> str:
@@ -395,26 +384,9 @@ class Remote:
     def _send(self, body: bytes, deadline: float) -> HttpResponse:
         import httpx
 
-        headers = {
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-            "Accept-Encoding": "identity",  # a compressed response could grow without limit
-            "User-Agent": "truekeep",
-        }
-        if self._credential is not None:
-            name, prefix = self._service.key_header
-            headers[name] = prefix + self._credential.reveal()
         received = bytearray()
-        with (
-            httpx.Client(
-                transport=self._make_transport() if self._make_transport else None,
-                verify=self._ssl_context(),
-                trust_env=not self._is_local,  # no proxy to this machine
-                follow_redirects=False,
-                timeout=max(0.001, deadline - time.monotonic()),
-            ) as client,
-            client.stream("POST", self._url, content=body, headers=headers) as response,
-        ):
+        timeout = max(0.001, deadline - time.monotonic())
+        with self._connect().stream("POST", self._url, content=body, timeout=timeout) as response:
             for piece in response.iter_raw():
                 received += piece
                 if len(received) > _MAX_RESPONSE_BYTES:
@@ -423,16 +395,28 @@ class Remote:
                     raise httpx.ReadTimeout("late")
         return HttpResponse(response.status_code, response.headers.get("Retry-After", ""), bytes(received))
 
-    def _ssl_context(self) -> ssl.SSLContext:
-        """Return the TLS settings, made once: reading the certificates takes longer than a local request."""
-        import ssl
-
+    def _connect(self) -> httpx.Client:
+        """Return the client, made once: reading the certificates takes longer than a local request."""
         import httpx
 
-        if self._tls is None:
-            # Plain HTTP needs no certificates; a context without any trusts no server.
-            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if self._uses_plain_http else httpx.create_ssl_context()
-        return self._tls
+        if self._client is None:
+            headers = {
+                "Content-Type": "application/json",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",  # a compressed response could grow without limit
+                "User-Agent": "truekeep",
+            }
+            if self._credential is not None:
+                name, prefix = self._service.key_header
+                headers[name] = prefix + self._credential.reveal()
+            self._client = httpx.Client(
+                headers=headers,
+                transport=self._make_transport() if self._make_transport else None,
+                limits=httpx.Limits(max_keepalive_connections=0),
+                trust_env=not self._is_local,  # no proxy to this machine
+                follow_redirects=False,
+            )
+        return self._client
 
     def _read(self, response: HttpResponse, count: int) -> list[Any]:
         """Return the vectors of a response, one for each text, unchecked."""
