@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from truekeep.handoffs.format import topic_slug
-from truekeep.text.markdown_lines import closes_fence, opening_fence
+from truekeep.text.markdown_lines import FenceReader
 from truekeep.transcripts.parser import Turn
 
 MAX_FACTS = 12
@@ -41,12 +41,9 @@ def find_gist(turns: Iterable[Turn], title: str = "") -> Gist:
 
 def _statements(text: str) -> Iterator[str]:
     """Lines of prose and lists, without list marks; no headings, code or tables."""
-    fence = ""
+    fences = FenceReader()
     for line in text.split("\n"):
-        if fence:
-            fence = "" if closes_fence(line.strip(), fence) else fence
-            continue
-        if fence := opening_fence(line.lstrip()):
+        if fences.see(line.lstrip()):
             continue
         lead = _LEAD.match(line)
         bare = " ".join(line[lead.end() if lead else 0 :].split())

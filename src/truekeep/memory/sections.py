@@ -22,29 +22,14 @@ from truekeep.text.markdown import (
     outline,
     underlines,
 )
-from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
+from truekeep.text.markdown_lines import FenceReader, Scan, open_fence, without_indent
 
 _LINE_END = re.compile(r"\r\n?")
 _MARKS = re.compile(r"`+")
-_INDENT = re.compile(r" {0,3}(?=<)")
-_ITEM = re.compile(r"[ \t]*(?:(?:[-*+]|\d{1,9}[.)])(?:[ \t]+|\Z))+")
 _LIST_MARKS = re.compile(r"\A {0,3}(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*")
-_TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
-_BLANK = re.compile(r"\A\s*\Z")
-NEVER_CODE_INDENT = 1_000_000
+MAX_ESCAPED = 20  # HTML blocks of one text
 _FRONT = re.compile(r"\A---\n.*?\n---[ \t]*\n", re.DOTALL)
 _STAMP = re.compile(r"Updated \d{4}-\d{2}-\d{2} \d{2}:\d{2}\r?\Z")
-# CommonMark's HTML blocks that a blank line does not end: how they open, and what closes them.
-_HTML = tuple(
-    (re.compile(opened, re.IGNORECASE), re.compile(closed, re.IGNORECASE))
-    for opened, closed in (
-        (r"<(?:script|pre|style|textarea)(?:[\s>]|\Z)", r"</(?:script|pre|style|textarea)>"),
-        (r"<!--", r"-->"),
-        (r"<\?", r"\?>"),
-        (r"<!\[CDATA\[", r"\]\]>"),
-        (r"<![a-z]", r">"),
-    )
-)
 
 
 def plain_newlines(text: str) -> str:
@@ -62,19 +47,9 @@ def newline_of(text: str) -> str:
 
 def iter_lines(text: str) -> Iterator[tuple[str, bool]]:
     """The lines of a text, each with whether it belongs to a code fence."""
-    fence = ""
+    fences = FenceReader()
     for line in text.split("\n"):
-        marks = _fence_in(line, fence)
-        yield line, bool(fence or marks)
-        fence = "" if fence and marks else fence or marks
-
-
-def _fence_in(line: str, fence: str) -> str:
-    """The marks of a fence that a line opens; within one, of the fence that it closes."""
-    bare = without_indent(line)
-    if not fence:
-        return opening_fence(bare)
-    return fence if closes_fence(bare.rstrip(), fence) else ""
+        yield line, fences.see(without_indent(line))
 
 
 # --- A text below a heading ------------------------------------------------------------------------------------------
@@ -86,7 +61,7 @@ def within(text: str, below: int = 2) -> str:
     This is true for Markdown parsers and for readers of single lines, such as grep or a model.
     """
     text = _without_underlines(plain_newlines(text).strip())
-    is_open = any(kind == "open" for _, _, kind, _ in _iter_blocks(text.split("\n")))
+    is_open = _find_fences(text)[1]
     for draft in (_closed(text), text) if is_open else (text, _closed(text)):
         fit = _deepened(_without_underlines(draft), below)
         if _is_safe_below(fit, below):
@@ -105,81 +80,31 @@ def _is_safe_below(text: str, below: int) -> bool:
 
 
 def _deepened(text: str, below: int) -> str:
-    """The text with every line that looks like a heading of these levels made deeper, except code in closed fences."""
+    """The text with every line that looks like a heading of these levels made deeper, except code."""
     looks = re.compile(rf"[ \t]*(#{{1,{below}}})(?=[ \t]|\Z)")
     lines = text.split("\n")
-    found = [
-        (number, match, kind == "code")
-        for number, line, kind, most in _iter_blocks(lines)
-        if (match := looks.match(line)) is not None and _indent(line) < most
-    ]
-    # Code is what everyone takes for it: a parser, who knows lists and HTML, and who knows fences alone.
-    code = _fenced_lines(text) if any(is_code for _, _, is_code in found) else set()
-    plain = _plain_code(lines) if code else set()
-    for number, match, is_code in found:
-        if not (is_code and number in code and (number in plain or _indent(match.string) > 3)):
+    found = [(number, match) for number, line in enumerate(lines) if (match := looks.match(line)) is not None]
+    # Code is what both take for it: a parser, who knows lists and HTML, and a reader who knows fences alone.
+    code = _code_lines(text) if found else set()
+    plain = _find_fences(text)[0] if code else set()
+    for number, match in found:
+        is_indented = len(match.string[: match.start(1)].expandtabs(4)) > 3
+        if not (number in code and (number in plain or is_indented)):
             lines[number] = f"{match.string[: match.start(1)]}{'#' * (below + 1)}{match.string[match.end(1) :]}"
     return "\n".join(lines)
 
 
-def _plain_code(lines: Sequence[str]) -> set[int]:
-    """The lines of closed fences, found without looking at other blocks."""
+def _find_fences(text: str) -> tuple[set[int], bool]:
+    """The lines of closed fences, found without looking at other blocks; and whether one is open at the end."""
     found: set[int] = set()
-    fence, first = "", 0
-    for number, line in enumerate(lines):
-        if fence and closes_fence(line.strip(), fence):
+    fences, first = FenceReader(), 0
+    for number, line in enumerate(text.split("\n")):
+        if not fences.marks:
+            first = number
+            fences.see(_LIST_MARKS.sub("", line))
+        elif fences.see(line.strip()) and not fences.marks:
             found.update(range(first, number + 1))
-            fence = ""
-        elif not fence:
-            fence, first = opening_fence(_LIST_MARKS.sub("", line)), number
-    return found
-
-
-def _iter_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str, int]]:
-    """Each line with its number, its kind as read line by line, and the indent from which it is code.
-
-    Kinds: code in a closed fence, open behind a fence that nothing closes, or text.
-    """
-    opened: list[tuple[int, str, int]] = []
-    fence, item, is_after_blank = "", 0, False
-    closing: re.Pattern[str] | None = None
-    for number, line in enumerate(lines):
-        bare = line.strip()
-        if fence:
-            opened.append((number, line, NEVER_CODE_INDENT))
-            if closes_fence(line.strip(), fence):
-                yield from ((one, text, "code", most) for one, text, most in opened)
-                fence, opened = "", []
-            continue
-        marked = _ITEM.match(line)
-        if marked is not None and closing is None and _indent(line) < item + 4:
-            item = len(marked[0].expandtabs(4))
-        elif bare and is_after_blank and not _indent(line):
-            item = 0
-        is_after_blank = not bare
-        rest = line[marked.end() :] if marked is not None else line
-        if closing is not None:
-            yield number, line, "text", NEVER_CODE_INDENT
-            closing = None if closing.search(line) else closing
-        elif _indent(line) < item + 4 and (fence := opening_fence(rest.lstrip(" \t"))):
-            opened = [(number, line, item + 4)]
-        else:
-            closing = _html_end(rest.lstrip(" \t")) if _indent(line) < item + 4 else None
-            yield number, line, "text", item + 4
-            closing = None if closing is not None and closing.search(line) else closing
-    yield from ((one, text, "open", most) for one, text, most in opened)
-
-
-def _html_end(bare: str) -> re.Pattern[str] | None:
-    """The pattern that ends the HTML block that a line opens."""
-    if not bare.startswith("<"):
-        return None
-    return next((closed for opened, closed in _HTML if opened.match(bare)), _BLANK if _TAG.match(bare) else None)
-
-
-def _indent(line: str) -> int:
-    wide = line.expandtabs(4)
-    return len(wide) - len(wide.lstrip(" "))
+    return found, bool(fences.marks)
 
 
 def _without_underlines(text: str) -> str:
@@ -205,34 +130,27 @@ def _underlines(text: str) -> list[int]:
         return [number for number, (above, line) in pairs if above.strip() and is_underline(line)]
 
 
-def _fenced_lines(text: str) -> set[int]:
+def _code_lines(text: str) -> set[int]:
     try:
-        return fenced_lines(text)
+        return fenced_lines(text, also_indented=True)
     except TooComplex:
         return set()
 
 
 def _closed(text: str) -> str:
-    """The text with its last fence closed, and without HTML blocks that are never closed."""
+    """The text with its last fence closed, and with HTML blocks that are never closed escaped."""
     lines = text.split("\n")
-    last = [
-        max((number for number, line in enumerate(lines) if closed.search(line)), default=-1) for _, closed in _HTML
-    ]
-    fence = indent = ""
-    closing: re.Pattern[str] | None = None
-    for number, line in enumerate(lines):
-        if closing is not None:
-            closing = None if closing.search(line) else closing
-        elif marks := _fence_in(line, fence):
-            indent = line[: len(line) - len(line.lstrip(" "))]
-            fence = "" if fence else marks
-        elif not fence and (match := _INDENT.match(line)) is not None:
-            kind = next((kind for kind, (opened, _) in enumerate(_HTML) if opened.match(line, match.end())), None)
-            if kind is not None and last[kind] < number:
-                lines[number] = f"{match[0]}\\{line[match.end() :]}"
-            elif kind is not None and not _HTML[kind][1].search(line):
-                closing = _HTML[kind][1]
-    return "\n".join([*lines, indent + fence] if fence else lines)
+    for _ in range(MAX_ESCAPED):
+        scan, opened = Scan(), -1
+        for number, line in enumerate((*lines, "")):  # a blank line ends most HTML blocks
+            was_html = scan.is_html
+            scan.see(line)
+            opened = number if scan.is_html and not was_html else opened
+        if not scan.is_html:
+            break
+        lines[opened] = lines[opened].replace("<", "\\<", 1)
+    fence = open_fence("\n".join(lines))
+    return "\n".join([*lines, fence] if fence else lines)
 
 
 # --- The sections of a file ------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.file_scan import day_in, project_in
-from truekeep.text.markdown_lines import closes_fence, opening_fence
+from truekeep.text.markdown_lines import FenceReader
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
 _MAY_BE_FENCE = re.compile(r"^ {0,3}((?:```|~~~).*)", re.MULTILINE)
@@ -75,14 +75,11 @@ def _fences(text: str) -> list[int]:
     if "```" not in text and "~~~" not in text:
         return []
     places: list[int] = []
-    mark = ""
+    fences = FenceReader()
     for match in _MAY_BE_FENCE.finditer(text):
-        if not mark:
-            mark = opening_fence(match[1])
-            is_edge = bool(mark)
-        elif is_edge := closes_fence(match[1].rstrip("\r"), mark):
-            mark = ""
-        if is_edge:
+        was_open = bool(fences.marks)
+        fences.see(match[1])
+        if bool(fences.marks) != was_open:
             places.append(match.start())
     return places
 

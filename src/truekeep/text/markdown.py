@@ -109,12 +109,13 @@ def is_underline(line: str) -> bool:
     return line.lstrip(" \t")[:1] in ("=", "-") and _UNDERLINE.match(line) is not None
 
 
-def fenced_lines(text: str) -> set[int]:
-    """The lines, from 0, of closed code fences; also in lists."""
+def fenced_lines(text: str, *, also_indented: bool = False) -> set[int]:
+    """The lines, from 0, of closed code fences, and of indented code if asked for; also in lists."""
     lines = text.split("\n")
     found: set[int] = set()
     for kind, markup, first, last in _blocks(text):
-        if kind == "fence" and _fence_closes("\n".join(lines[first:last]), markup):
+        is_closed = kind == "fence" and _fence_closes("\n".join(lines[first:last]), markup)
+        if is_closed or (also_indented and kind == "code_block"):
             found.update(range(first, last))
     return found
 

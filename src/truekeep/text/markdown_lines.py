@@ -263,8 +263,24 @@ def opening_fence(bare: str) -> str:
 
 def closes_fence(bare: str, marks: str) -> bool:
     """Whether a line closes the fence that was opened by these marks."""
-    bare = bare.rstrip(" \t")
+    bare = bare.rstrip(" \t\r")
     return len(bare) >= len(marks) and not bare.strip(marks[0])
+
+
+class FenceReader:
+    """Finds code fences line by line, where no other block matters."""
+
+    def __init__(self) -> None:
+        self.marks = ""  # of the open fence
+
+    def see(self, bare: str) -> bool:
+        """Whether a line belongs to a fence, as its first and last one do. The caller strips what may be in front."""
+        if self.marks:
+            if closes_fence(bare, self.marks):
+                self.marks = ""
+            return True
+        self.marks = opening_fence(bare)
+        return bool(self.marks)
 
 
 def without_indent(line: str) -> str:

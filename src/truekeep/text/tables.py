@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
+from truekeep.text.markdown_lines import FenceReader, without_indent
 
 _MARK = re.compile(r"\\[!-/:-@\[-`{-~]|\|")
 _RULE = re.compile(r":?-+:?")
@@ -77,17 +77,13 @@ def _iter_blocks(text: str) -> Iterator[tuple[str, list[tuple[int, str]]]]:
 
 def iter_prose(text: str) -> Iterator[tuple[int, str]]:
     """The lines of a text with their numbers, without those in code fences and HTML comments."""
-    fence = ""
+    fences = FenceReader()
     is_comment = False
     for number, line in enumerate(text.split("\n"), 1):
         if is_comment:
             is_comment = "-->" not in line
             continue
-        bare = without_indent(line.rstrip("\r"))
-        if fence:
-            fence = "" if closes_fence(bare, fence) else fence
-            continue
-        if fence := opening_fence(bare):
+        if fences.see(without_indent(line)):
             continue
         if "<!--" in line and line.lstrip(" ").startswith("<!--"):
             is_comment = "-->" not in line

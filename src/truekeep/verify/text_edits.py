@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from truekeep.text.markdown_lines import closes_fence, opening_fence
+from truekeep.text.markdown_lines import FenceReader
 from truekeep.text.unicode import strip_hidden
 from truekeep.verify.verdict import GONE, MOVED, Verdict
 
@@ -250,14 +250,14 @@ _MIN_WRAPPED_LINE = 60  # characters; a longer line that ends in mid-sentence co
 
 def _fences(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Yield the first and last line of each closed fence."""
-    opened, fence = 0, ""
+    opened, fences = 0, FenceReader()
     for at, line in enumerate(lines):
-        if fence:
-            if closes_fence(line.strip(" \t>"), fence):
+        if fences.marks:
+            fences.see(line.strip(" \t>"))
+            if not fences.marks:
                 yield opened, at
-                fence = ""
-        else:
-            opened, fence = at, opening_fence(_FENCE_PREFIX.sub("", line))
+        elif fences.see(_FENCE_PREFIX.sub("", line)):
+            opened = at
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[int, int, bool]]:

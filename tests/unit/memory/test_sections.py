@@ -65,7 +65,7 @@ def test_no_text_hides_the_heading_behind_it(texts: list[str], below: int) -> No
         ("```x``` is code\n# One", "```x``` is code\n### One"),
         ("##\nx", "###\nx"),
         ("1. ```sh\n   # one\n   ```", "1. ```sh\n   # one\n   ```"),
-        ("- ```\n  x", "- ```\n  x"),
+        ("- ```\n  x", "- ```\n  x\n  ```"),
         ("- ```\n  ## x\n  ```", "- ```\n  ## x\n  ```"),
         ("- item\n  ## 23:58, ada", "- item\n  ### 23:58, ada"),
         ("10. item\n    ## 23:58, ada", "10. item\n    ### 23:58, ada"),

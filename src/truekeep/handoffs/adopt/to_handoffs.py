@@ -24,7 +24,7 @@ from truekeep.handoffs.adopt import claude, codex
 from truekeep.handoffs.adopt.note import AdoptionScope, Note, SkippedNote
 from truekeep.handoffs.format import compose_handoff, handoff_name, slugify
 from truekeep.handoffs.inbox import PROCESSED, Inbox, deliver
-from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
+from truekeep.text.markdown_lines import FenceReader, without_indent
 
 if TYPE_CHECKING:
     from truekeep.handoffs.policy.decision import Decision, Lint
@@ -231,16 +231,8 @@ def _adopted(note: Note, outcome: str, *, target: str = "", handoff: str = "", w
 
 def _demoted(body: str) -> str:
     """The text with its headings moved below the document's section heading."""
-    lines: list[str] = []
-    fence = ""
-    for line in body.split("\n"):
-        bare = without_indent(line.rstrip("\r"))
-        if fence:
-            fence = "" if closes_fence(bare, fence) else fence
-        elif not (fence := opening_fence(bare)):
-            line = _DEEP.sub("####", line)
-        lines.append(line)
-    return "\n".join(lines)
+    fences = FenceReader()
+    return "\n".join(line if fences.see(without_indent(line)) else _DEEP.sub("####", line) for line in body.split("\n"))
 
 
 def _without_rule(body: str) -> str:

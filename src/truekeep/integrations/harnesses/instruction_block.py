@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from truekeep.core.model import BEGIN_MARK, END_MARK
 from truekeep.text.managed_block import BlockMarkers, find_block
-from truekeep.text.markdown_lines import closes_fence, opening_fence, without_indent
+from truekeep.text.markdown_lines import FenceReader, without_indent
 
 RULE_MARKS = BlockMarkers(f"{BEGIN_MARK} rule -->", f"{END_MARK} rule -->")
 IGNORE_MARKS = BlockMarkers("# truekeep:begin", "# truekeep:end")
@@ -47,11 +47,8 @@ def render_ignored(folders: Iterable[str]) -> str:
 def find_open_fence(data: bytes, marks: BlockMarkers) -> int | None:
     """The line of a code fence that is still open where truekeep's block begins; None if there is none."""
     span = find_block(data, marks)
-    fence, opened = "", 0
+    fences, opened = FenceReader(), 0
     for number, line in enumerate(data[: span[0] if span else len(data)].split(b"\n"), 1):
-        bare = without_indent(line.decode("utf-8", "replace").rstrip("\r"))
-        if not fence:
-            fence, opened = opening_fence(bare), number
-        elif closes_fence(bare, fence):
-            fence = ""
-    return opened if fence else None
+        opened = opened if fences.marks else number
+        fences.see(without_indent(line.decode("utf-8", "replace")))
+    return opened if fences.marks else None

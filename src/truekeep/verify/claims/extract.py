@@ -38,6 +38,7 @@ from truekeep.verify.claims.prose import decision_claims, prose_claims, worded_c
 
 MAX_CLAIMS = 5_000
 MAX_LINE_CHARS = 20_000
+_FRONTMATTER = re.compile(r"---\r?\n(?:.*\n)*?---\s*?(?:\n|\Z)")
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
@@ -92,7 +93,7 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
     patterns = _patterns()
     fence = info = ""
     offset = 0
-    in_front = text.startswith("---\n") and ("\n---\n" in text[3:] or text.endswith("\n---"))
+    in_front = _FRONTMATTER.match(text) is not None
     past_level = 0  # the level of the heading that opened a section about the past; 0: none
     decided = False
     lines = text.split("\n")
@@ -106,7 +107,7 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
         if len(line) > MAX_LINE_CHARS:
             line = line[:MAX_LINE_CHARS]
         if fence:
-            bare = line.strip(" \t>")
+            bare = line.strip(" \t\r>")
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
             elif not is_changelog and not past_level:
@@ -133,7 +134,7 @@ def _fence_ends(lines: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
     """For ` and for ~, the lines that can end a fence, each with the longest fence that it or a later one can end."""
     ends: dict[str, list[tuple[int, int]]] = {"`": [], "~": []}
     for number in range(len(lines), 0, -1):
-        bare = lines[number - 1].strip(" \t>")
+        bare = lines[number - 1].strip(" \t\r>")
         if bare.startswith(("```", "~~~")) and not bare.strip(bare[0]):
             below = ends[bare[0]]
             below.append((number, max(len(bare), below[-1][1] if below else 0)))
