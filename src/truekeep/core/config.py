@@ -17,7 +17,14 @@ from truekeep.core.model import RULES, WRITERS, Policy
 from truekeep.core.toml import render_text
 
 _INBOX_PATTERN = r"[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*\Z"
-_LIMIT_MAXIMA = {"settle_seconds": 3600, "review_days": 36_500, "processed_days": 36_500}
+_MAXIMA: Mapping[str | type, int] = {
+    "limits.settle_seconds": 3600,
+    "limits.review_days": 36_500,
+    "limits.processed_days": 36_500,
+    "limits": 2**40,
+    int: 100_000,
+    float: 1,
+}
 _RETIRED = {"recall.lend": "vectors are no longer taken from OpenClaw's databases"}
 _WRITER_PATTERN = r"[a-z0-9][a-z0-9_-]{0,31}\Z"
 
@@ -180,8 +187,10 @@ def parse_config(text: str, *, where: str) -> Config:
         policy=_policy(data.get("policy", {}), problems),
         limits=_limits(data.get("limits", {}), problems),
         recall=_recall(data.get("recall", {}), problems),
-        verify=_verify(data.get("verify", {}), problems),
-        transcripts=_transcripts(data.get("transcripts", {}), problems),
+        verify=VerifyConfig(**_settings(data.get("verify", {}), "verify", VerifyConfig()._asdict(), problems)),
+        transcripts=TranscriptsConfig(
+            **_settings(data.get("transcripts", {}), "transcripts", TranscriptsConfig()._asdict(), problems)
+        ),
         decay=_decay(data.get("decay", {}), problems),
         warnings=warnings,
     )
@@ -262,23 +271,10 @@ def _policy(value: Any, problems: list[str]) -> dict[str, Policy]:
 
 
 def _limits(value: Any, problems: list[str]) -> Limits:
-    table = _table(value, "limits", problems)
-    defaults = Limits()
-    known = Limits._fields
-    _report_unknown_keys(table, known, "limits.", problems)
-    chosen: dict[str, Any] = {}
-    for key in known:
-        if key not in table:
-            continue
-        number = table[key]
-        whole = isinstance(getattr(defaults, key), int)
-        is_number = not isinstance(number, bool) and isinstance(number, int if whole else (int, float))
-        maximum = _LIMIT_MAXIMA.get(key, 2**40)
-        if not is_number or not 0 <= number <= maximum:
-            problems.append(f"limits.{key} must be a {'whole ' if whole else ''}number from 0 to {maximum}")
-        else:
-            chosen[key] = number
-    return Limits(**chosen)
+    table = dict(_table(value, "limits", problems))
+    if isinstance(table.get("settle_seconds"), int) and not isinstance(table["settle_seconds"], bool):
+        table["settle_seconds"] = float(table["settle_seconds"])
+    return Limits(**_settings(table, "limits", Limits()._asdict(), problems))
 
 
 def _recall(value: Any, problems: list[str]) -> SearchConfig:
@@ -287,15 +283,6 @@ def _recall(value: Any, problems: list[str]) -> SearchConfig:
         problems.append(f"recall.embedder must be one of {', '.join(EMBEDDERS)}")
         table = {key: given for key, given in table.items() if key != "embedder"}
     return SearchConfig(**_settings(table, "recall", SearchConfig()._asdict(), problems))
-
-
-def _verify(value: Any, problems: list[str]) -> VerifyConfig:
-    return VerifyConfig(**_settings(_table(value, "verify", problems), "verify", VerifyConfig()._asdict(), problems))
-
-
-def _transcripts(value: Any, problems: list[str]) -> TranscriptsConfig:
-    table = _table(value, "transcripts", problems)
-    return TranscriptsConfig(**_settings(table, "transcripts", TranscriptsConfig()._asdict(), problems))
 
 
 def _decay(value: Any, problems: list[str]) -> DecayConfig:
@@ -311,8 +298,9 @@ def _decay(value: Any, problems: list[str]) -> DecayConfig:
     return chosen
 
 
-def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
+def _settings(value: Any, name: str, defaults: Mapping[str, Any], problems: list[str]) -> dict[str, Any]:
     """The settings of a table; each must have the type of its default."""
+    table = _table(value, name, problems)
     _report_unknown_keys(table, tuple(defaults), f"{name}.", problems)
     chosen: dict[str, Any] = {}
     for key, default in defaults.items():
@@ -324,15 +312,15 @@ def _settings(table: Mapping[str, Any], name: str, defaults: Mapping[str, Any], 
                 problems.append(f"{name}.{key} must be a list of paths")
             else:
                 chosen[key] = tuple(given)
+        elif isinstance(default, (int, float)) and not isinstance(default, bool):
+            maximum = _MAXIMA.get(f"{name}.{key}") or _MAXIMA.get(name) or _MAXIMA[type(default)]
+            if type(given) is not type(default) or not 0 <= given <= maximum:  # also rejects NaN
+                whole = "whole " if isinstance(default, int) else ""
+                problems.append(f"{name}.{key} must be a {whole}number from 0 to {maximum}")
+            else:
+                chosen[key] = given
         elif type(given) is not type(default):
-            problems.append(f"{name}.{key} must be {_TYPE_NAMES[type(default)]}")
-        elif isinstance(given, int) and not 0 <= given <= 100_000:
-            problems.append(f"{name}.{key} must be a whole number from 0 to 100000")
-        elif isinstance(given, float) and not 0 <= given <= 1:  # also rejects NaN
-            problems.append(f"{name}.{key} must be a number from 0 to 1")
+            problems.append(f"{name}.{key} must be {'a text' if isinstance(default, str) else 'true or false'}")
         else:
             chosen[key] = given
     return chosen
-
-
-_TYPE_NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number from 0 to 1"}

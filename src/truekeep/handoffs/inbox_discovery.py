@@ -51,10 +51,6 @@ def open_inboxes(home: Path, config: Config, repositories: Sequence[Path] | None
     return InboxReader(found, limit=limits.handoff_bytes, settle=limits.settle_seconds)
 
 
-def count_waiting(home: Path, config: Config) -> int:
-    return scan_inboxes(home, config)[0]
-
-
 def scan_inboxes(home: Path, config: Config) -> tuple[int, list[Path]]:
     """The number of waiting handoffs, and the inbox files that are not handoffs."""
     inboxes = open_inboxes(home, config)

@@ -11,7 +11,7 @@ from pathlib import Path
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
 from truekeep.core.model import CARDS, DOCUMENTS, INDEX, PROTECTED
-from truekeep.handoffs.policy.decision import Decision, HandEdits
+from truekeep.handoffs.policy.decision import Decision, HandEdits, MemoryView
 from truekeep.memory.blame import BEFORE, BY_HAND, line_owners
 from truekeep.memory.card import (
     Card,
@@ -39,7 +39,7 @@ _NOT_PROJECT_FILES = frozenset(
 """Root files that are not project files, even if a project has that name."""
 
 
-class StoredMemoryView:
+class StoredMemoryView(MemoryView):
     """A MemoryView of a workspace on disk."""
 
     is_known = True

@@ -20,7 +20,7 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import REVIEW
 from truekeep.handoffs.draft import Draft, card_mark, changed_since, draft_id, parse_draft, render_draft, upkeep_mark
 from truekeep.handoffs.format import compose_handoff, parse_handoff
-from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, NoMemoryView, Retry
+from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, Retry
 from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.card import words_of
 from truekeep.memory.ledger import LedgerEntry
@@ -207,7 +207,7 @@ class _ProposalWriter:
         return None
 
 
-class _Cards(NoMemoryView):
+class _Cards(MemoryView):
     """The memory that the policy sees for a proposal: only its card."""
 
     is_known = True

@@ -133,10 +133,6 @@ class FactsCache:
                 return tuple(row)
         return None
 
-    def iter(self, sql: str, values: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
-        with self._detect_damage():
-            yield from self._db.execute(sql, _plain(values))
-
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
         """Run one write. Outside a transaction, skip it if the file is busy or cannot be written."""
         try:

@@ -297,10 +297,6 @@ class CheckoutFiles(FileTree):
             folder = folder.rpartition("/")[0]
         return folder
 
-    @property
-    def large(self) -> tuple[str, ...]:
-        return self._listing.large
-
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         for path in paths:
             data = self.data(path, MAX_SOURCE_BYTES)
@@ -313,10 +309,6 @@ class CheckoutFiles(FileTree):
             with suppress(GitFailed):
                 ((_, data),) = self.git.blobs([self._sparse_files[path]], limit=limit)
         return data
-
-    def stamp(self, path: str) -> str:
-        """Return a file's stat as text, to detect later changes."""
-        return stamp_of(self.root, path)
 
 
 class CheckoutState(NamedTuple):

@@ -41,7 +41,7 @@ def check_line(world: World, question: Question) -> Verdict | None:
         return None if claim.is_weak else unread(question, through)
     place = find_place(world, claim.place, question)
     if place is None and claim.place in world.now.deleted:
-        return gone(question, "deleted-here", f"{claim.place} is deleted in the work tree", rank=CODE, dirty=True)
+        return gone(question, "deleted-here", f"{claim.place} is deleted in the work tree", rank=CODE, is_dirty=True)
     if place is None and claim.is_weak:
         return None
     if place is None and world.now.state.is_shallow and "/" in claim.place.strip("/"):
@@ -78,15 +78,15 @@ def _placed(world: World, question: Question, place: PathPlace, found: LinePlace
     dirty = world.now.has(found.path) and world.now.is_dirty(found.path)
     if found.is_edited:
         return changed(
-            question, "line-edited", f"edited since; now at line {found.line}", cite, seen=found.seen, dirty=dirty
+            question, "line-edited", f"edited since; now at line {found.line}", cite, seen=found.seen, is_dirty=dirty
         )
     if found.line == claim.first and found.path == place.path and not place.is_moved:
-        return confirmed(question, "same-line", "the line is as it was", cite, seen=found.seen, dirty=dirty)
+        return confirmed(question, "same-line", "the line is as it was", cite, seen=found.seen, is_dirty=dirty)
     commit = place.trail.commit if place.is_moved and place.trail else None
     what = f"now at line {found.line}" if found.path == claim.place else f"now in {cite}"
     return moved(
         question, "line-moved", what, cite, commit=commit.id if commit else "", day=commit.day if commit else "",
-        seen=found.seen, dirty=dirty,
+        seen=found.seen, is_dirty=dirty,
     )  # fmt: skip
 
 

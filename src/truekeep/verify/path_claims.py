@@ -61,7 +61,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
             question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last, candidates=near
         )
     if name in world.now.deleted or _was_folder(world, name):
-        return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, dirty=True)
+        return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, is_dirty=True)
     verdict = _missing(world, question, name, is_folder=is_folder)
     return verdict and verdict._replace(why=verdict.why + _mixed_alphabet_note(name))
 
@@ -219,9 +219,11 @@ def _in_head(world: World, question: Question, path: str) -> Verdict | None:
         return None
     successors = [other for other in world.now.path_of_blob.get(oid, ()) if other != path]
     if len(successors) == 1:
-        return moved(question, "renamed-here", f"moved to {successors[0]} in the work tree", successors[0], dirty=True)
+        return moved(
+            question, "renamed-here", f"moved to {successors[0]} in the work tree", successors[0], is_dirty=True
+        )
     why = "deleted in the work tree, not committed"
-    return gone(question, "deleted-here", why, rank=CODE, dirty=True, candidates=tuple(successors[:5]))
+    return gone(question, "deleted-here", why, rank=CODE, is_dirty=True, candidates=tuple(successors[:5]))
 
 
 def _find_contents_successor(world: World, path: str) -> str:
@@ -293,8 +295,8 @@ def _exists(world: World, question: Question, path: str) -> Verdict:
             several = tuple(world.now.by_name[path][:5])
             return confirmed(question, "exists", "several files have this name", several[0], candidates=several)
         why = "there" if listed else "there, but not tracked by git"
-        return confirmed(question, "exists", why, path, dirty=dirty)
-    return confirmed(question, "exists", f"there as {path}", path, dirty=dirty)
+        return confirmed(question, "exists", why, path, is_dirty=dirty)
+    return confirmed(question, "exists", f"there as {path}", path, is_dirty=dirty)
 
 
 def _moved(question: Question, place: PathPlace) -> Verdict:

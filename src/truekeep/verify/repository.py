@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
@@ -69,10 +68,6 @@ class World:
         state = self.now.state
         found = self.past.last_commits(asked) if asked and state.head and state.has_commits else {}
         self._last_commits.update({path: found.get(path) for path in asked})
-
-    def is_late(self) -> bool:
-        deadline = self.options.deadline
-        return deadline is not None and time.monotonic() > deadline
 
     @property
     def is_complete(self) -> bool:

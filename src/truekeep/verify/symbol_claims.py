@@ -166,7 +166,7 @@ class Symbols:
     def _defined(self, question: Question, spot: Spot, count: int = 1, reason: str = "defined") -> Verdict:
         return confirmed(
             question, reason, f"defined in {spot.cite}" + (f" and {count - 1} more" if count > 1 else ""), spot.cite,
-            dirty=self.world.now.is_dirty(spot.path),
+            is_dirty=self.world.now.is_dirty(spot.path),
         )  # fmt: skip
 
     def _in_named_file(self, question: Question) -> Verdict | None:
@@ -186,7 +186,7 @@ class Symbols:
 
     def _moved_to(self, question: Question, spot: Spot, why: str = "") -> Verdict:
         dirty = self.world.now.is_dirty(spot.path)
-        return moved(question, "defined-elsewhere", why or f"now defined in {spot.cite}", spot.cite, dirty=dirty)
+        return moved(question, "defined-elsewhere", why or f"now defined in {spot.cite}", spot.cite, is_dirty=dirty)
 
     def _moved_with_file(self, question: Question, spot: Spot, place: PathPlace) -> Verdict:
         commit = place.trail.commit if place.trail else None

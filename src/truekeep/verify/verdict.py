@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict, Unpack
 
 from truekeep.verify.claim import Claim
 
@@ -39,64 +39,36 @@ class Question(NamedTuple):
     written_at: int | None  # seconds; None if unknown
 
 
+class Evidence(TypedDict, total=False):
+    """What else a verdict may say; see Verdict."""
+
+    candidates: tuple[str, ...]
+    commit: str
+    day: str
+    is_dirty: bool
+    seen: str
+
+
 def confirmed(
-    question: Question,
-    reason: str,
-    why: str,
-    place: str = "",
-    *,
-    rank: int = CODE,
-    seen: str = "",
-    dirty: bool = False,
-    candidates: tuple[str, ...] = (),
-    commit: str = "",
-    day: str = "",
+    question: Question, reason: str, why: str, place: str = "", *, rank: int = CODE, **evidence: Unpack[Evidence]
 ) -> Verdict:
-    return Verdict(question.claim, CONFIRMED, reason, why, place, candidates, commit, day, rank, dirty, seen)
+    return Verdict(question.claim, CONFIRMED, reason, why, place, rank=rank, **evidence)
 
 
 def moved(
-    question: Question,
-    reason: str,
-    why: str,
-    place: str,
-    *,
-    commit: str = "",
-    day: str = "",
-    rank: int = CODE,
-    seen: str = "",
-    dirty: bool = False,
+    question: Question, reason: str, why: str, place: str, *, rank: int = CODE, **evidence: Unpack[Evidence]
 ) -> Verdict:
-    return Verdict(question.claim, MOVED, reason, why, place, (), commit, day, rank, dirty, seen)
+    return Verdict(question.claim, MOVED, reason, why, place, rank=rank, **evidence)
 
 
-def changed(
-    question: Question,
-    reason: str,
-    why: str,
-    place: str,
-    *,
-    commit: str = "",
-    day: str = "",
-    seen: str = "",
-    dirty: bool = False,
-) -> Verdict:
-    return Verdict(question.claim, CHANGED, reason, why, place, (), commit, day, CODE, dirty, seen)
+def changed(question: Question, reason: str, why: str, place: str, **evidence: Unpack[Evidence]) -> Verdict:
+    return Verdict(question.claim, CHANGED, reason, why, place, rank=CODE, **evidence)
 
 
 def gone(
-    question: Question,
-    reason: str,
-    why: str,
-    *,
-    place: str = "",
-    commit: str = "",
-    day: str = "",
-    candidates: tuple[str, ...] = (),
-    rank: int = GIT,
-    dirty: bool = False,
+    question: Question, reason: str, why: str, *, place: str = "", rank: int = GIT, **evidence: Unpack[Evidence]
 ) -> Verdict:
-    return Verdict(question.claim, GONE, reason, why, place, candidates, commit, day, rank, dirty)
+    return Verdict(question.claim, GONE, reason, why, place, rank=rank, **evidence)
 
 
 def unverifiable(

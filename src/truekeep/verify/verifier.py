@@ -400,7 +400,7 @@ def _as_changed(question: Question, verdict: Verdict, before: _Fingerprint) -> V
     return changed(
         question, "body-changed", f"still in {verdict.place}, but its code changed since {since}", verdict.place,
         seen=verdict.seen,
-        dirty=verdict.is_dirty,
+        is_dirty=verdict.is_dirty,
     )  # fmt: skip
 
 

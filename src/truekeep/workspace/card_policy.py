@@ -14,7 +14,7 @@ from truekeep.core.errors import BadInput, EditedSince, InvalidHandoff, as_argum
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS, RULES, Finding
 from truekeep.handoffs.format import default_card_name, handoff_name
-from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, NoMemoryView, Retry
+from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, Retry
 from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.card import Card, check_card_name, parse_card
 from truekeep.memory.frontmatter import Frontmatter
@@ -167,7 +167,7 @@ def at_given_lines(findings: Iterable[Finding], text: str, wanted: CardText) -> 
     return list(dict.fromkeys(placed))
 
 
-class _TextOnlyView(NoMemoryView):
+class _TextOnlyView(MemoryView):
     """A view for judging a text alone: with its repository, without the cards of the workspace."""
 
     def __init__(self, shelf: StoredMemoryView) -> None:

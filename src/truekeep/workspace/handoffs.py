@@ -17,7 +17,6 @@ from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import Inbox, deliver, describe_other_files, prune_processed
 from truekeep.handoffs.inbox_discovery import (
     all_inboxes,
-    count_waiting,
     is_scanned,
     open_inboxes,
     read_waiting,
@@ -59,9 +58,6 @@ class Handoffs:
     def waiting(self) -> list[tuple[bytes, str, Path | None, str]]:
         """The waiting handoffs: bytes, file name, the repository's folder, and the path of each."""
         return read_waiting(self._context.path, self._context.config)
-
-    def count_waiting(self) -> int:
-        return count_waiting(self._context.path, self._context.config)
 
     def scan_inboxes(self) -> tuple[int, list[Path]]:
         """The number of waiting handoffs, and the files in the inboxes that are not handoffs."""
@@ -191,7 +187,7 @@ class Handoffs:
         for raw, name, root in letters:
             known = context.ledger.find_handoff(hashlib.sha256(raw).digest())
             if known is not None:
-                decisions.append(Decision(outcome="already", findings=(), target=known.target, known_as=known.outcome))
+                decisions.append(Decision(outcome="already", target=known.target, known_as=known.outcome))
                 continue
             view.from_repository(root)
             repository = repository_name(root) if root else ""

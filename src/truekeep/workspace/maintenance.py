@@ -75,9 +75,6 @@ class TidyReport(NamedTuple):
     problems: tuple[FileProblem, ...] = ()
     compared_by: str = "words"
 
-    def count(self, state: str) -> int:
-        return sum(item.state == state for item in self.offered)
-
 
 class Maintenance:
     """Maintenance of one workspace."""

@@ -18,7 +18,7 @@ from truekeep.core.model import WRITERS
 from truekeep.core.repository import find_top
 from truekeep.handoffs.adopt.to_handoffs import AdoptionContext, bring
 from truekeep.handoffs.inbox import find_inboxes, is_handoff_name
-from truekeep.handoffs.policy.decision import IncomingHandoff, NoMemoryView
+from truekeep.handoffs.policy.decision import IncomingHandoff, MemoryView
 from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.journal import check_writer
 from truekeep.sessions.session_record import note_checkpoint
@@ -47,7 +47,7 @@ def judge(letters: Sequence[UnsavedHandoff]) -> list[Decision]:
     for raw, name, _ in letters:
         known = raw if len(raw) <= config.limits.handoff_bytes else None
         candidate = IncomingHandoff(raw=known, name=name, size=len(raw), repository="", writer="lint")
-        filings.append(plan_filing(candidate, NoMemoryView(), config, today=_now().date()))
+        filings.append(plan_filing(candidate, MemoryView(), config, today=_now().date()))
     return filings
 
 

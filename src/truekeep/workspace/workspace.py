@@ -10,9 +10,9 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, datetime
-from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truekeep.core.config import Config
 from truekeep.core.default_workspace import find_workspace, read_remembered
@@ -148,85 +148,46 @@ class Workspace:
         with self.context.lock(patient=True):
             yield
 
-    # Services.
+    # Services, imported and created when they are first used.
 
-    @cached_property
-    def handoffs(self) -> Handoffs:
-        from truekeep.workspace.handoffs import Handoffs
+    handoffs: Handoffs
+    review: ReviewQueue
+    cards: Cards
+    files: FileBrowser
+    history: MemoryHistory
+    search: MemorySearch
+    verification: Verification
+    repositories: Repositories
+    sessions: AgentSessions
+    notes: Notes
+    maintenance: Maintenance
+    health: Health
+    host: CanonicalHost
 
-        return Handoffs(self)
+    def __getattr__(self, name: str) -> Any:
+        if name not in _SERVICES:
+            raise AttributeError(name)
+        service = getattr(import_module(f"truekeep.workspace.{name}"), _SERVICES[name])(self)
+        setattr(self, name, service)
+        return service
 
-    @cached_property
-    def review(self) -> ReviewQueue:
-        from truekeep.workspace.review import ReviewQueue
 
-        return ReviewQueue(self)
-
-    @cached_property
-    def cards(self) -> Cards:
-        from truekeep.workspace.cards import Cards
-
-        return Cards(self)
-
-    @cached_property
-    def files(self) -> FileBrowser:
-        from truekeep.workspace.files import FileBrowser
-
-        return FileBrowser(self)
-
-    @cached_property
-    def history(self) -> MemoryHistory:
-        from truekeep.workspace.history import MemoryHistory
-
-        return MemoryHistory(self)
-
-    @cached_property
-    def search(self) -> MemorySearch:
-        from truekeep.workspace.search import MemorySearch
-
-        return MemorySearch(self)
-
-    @cached_property
-    def verification(self) -> Verification:
-        from truekeep.workspace.verification import Verification
-
-        return Verification(self)
-
-    @cached_property
-    def repositories(self) -> Repositories:
-        from truekeep.workspace.repositories import Repositories
-
-        return Repositories(self)
-
-    @cached_property
-    def sessions(self) -> AgentSessions:
-        from truekeep.workspace.sessions import AgentSessions
-
-        return AgentSessions(self)
-
-    @cached_property
-    def notes(self) -> Notes:
-        from truekeep.workspace.notes import Notes
-
-        return Notes(self)
-
-    @cached_property
-    def maintenance(self) -> Maintenance:
-        from truekeep.workspace.maintenance import Maintenance
-
-        return Maintenance(self)
-
-    @cached_property
-    def health(self) -> Health:
-        from truekeep.workspace.health import Health
-
-        return Health(self)
-
-    @cached_property
-    def host(self) -> CanonicalHost:
-        from truekeep.workspace.host import CanonicalHost
-
-        return CanonicalHost(self)
+_SERVICES = {
+    "handoffs": "Handoffs",
+    "review": "ReviewQueue",
+    "cards": "Cards",
+    "files": "FileBrowser",
+    "history": "MemoryHistory",
+    "search": "MemorySearch",
+    "verification": "Verification",
+    "repositories": "Repositories",
+    "sessions": "AgentSessions",
+    "notes": "Notes",
+    "maintenance": "Maintenance",
+    "health": "Health",
+    "host": "CanonicalHost",
+}
+"""The class of each service, in the module of the same name."""
 
 
 def _how_to_begin(chosen: Path) -> str:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
 from truekeep.core.model import RULES
-from truekeep.handoffs.policy import document as document_policy
 from truekeep.handoffs.policy.document import contains_block
 
 GOOD = {
@@ -423,32 +422,3 @@ def test_a_text_stands_there_if_it_begins_and_ends_with_a_line(existing: str, bl
     places = [at for at in range(len(text)) if text.startswith(f"\n{block}", at)]
     expected = any(text[at + 1 + len(block) :][:1] in ("", "\n", "\r") for at in places)
     assert contains_block(existing.encode(), block.encode()) == expected
-
-
-HEADINGS = st.sampled_from(
-    [
-        "### Use tabs",
-        "## USE, tabs!",
-        "Use tabs\n---",
-        "use tabs",
-        "- ## Use `tabs`",
-        "# Tools",
-        "### Größe",
-        "### GRÖSSE",
-        "```\n### Use tabs\n```",
-        "> ### Use tabs",
-        "### Use tabs always",
-        "###  Use  tabs ###",
-        "### 2026-11-17",
-        "text",
-    ]
-)
-
-
-@given(st.lists(HEADINGS, max_size=6), HEADINGS, st.sampled_from(["\n", "\r\n"]))
-def test_a_heading_is_known_again_whether_or_not_all_is_parsed(there: list[str], new: str, newline: str) -> None:
-    document = "\n\nSome text.\n\n".join(there).replace("\n", newline).encode()
-    quick = document_policy._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(document_policy, "_has_line_of", lambda *_: True)
-        assert document_policy._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md") == quick

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.support.helpers import Place, a_card, a_handoff
-from truekeep.handoffs.policy.decision import MemoryView, NoMemoryView
+from truekeep.handoffs.policy.decision import MemoryView
 from truekeep.memory.card import Card, parse_card, words_of
 from truekeep.memory.frontmatter import Frontmatter
 from truekeep.memory.similarity import _BINS, _MIX, sketch
@@ -22,7 +22,7 @@ from truekeep.memory.similarity import _BINS, _MIX, sketch
 @pytest.fixture(params=["empty", "store"])
 def shelf(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[MemoryView]:
     if request.param == "empty":
-        yield NoMemoryView()
+        yield MemoryView()
         return
     with Place.make(tmp_path).open() as workspace:
         yield workspace.handoffs.memory_view()

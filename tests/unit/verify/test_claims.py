@@ -355,7 +355,8 @@ def test_frontmatter_claims_nothing() -> None:
 
 def test_windows_line_ends_change_nothing() -> None:
     """A fence and frontmatter end in such a text, too."""
-    text = "---\ntopic: src/a.py\n---\n```json\n`src/b.py`\n```\n\nThen `src/c.py`.\n\n~~~\n./tools/plain.sh\n~~~\nAnd `src/d.py`.\n"
+    text = "---\ntopic: src/a.py\n---\n```json\n`src/b.py`\n```\n\nThen `src/c.py`.\n"
+    text += "\n~~~\n./tools/plain.sh\n~~~\nAnd `src/d.py`.\n"
     assert told(text.replace("\n", "\r\n")) == told(text)
     assert told(text) == ["path src/c.py", "?path ./tools/plain.sh = tools/plain.sh", "path src/d.py"]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import Protocol
 
 from truekeep.core.config import Config
 from truekeep.core.errors import as_argument
@@ -27,30 +26,10 @@ class HandEdits:
     removed: Set[str] = frozenset()  # truekeep's, removed by a person
 
 
-class MemoryView(Protocol):
-    """What the policy reads of existing memory."""
+class MemoryView:
+    """What the policy reads of existing memory. On a machine without memory, as here, nothing is found."""
 
-    @property
-    def is_known(self) -> bool:
-        """False if this machine has no memory to look into."""
-
-    def read(self, path: str) -> bytes | None: ...
-    def check_index(self) -> None: ...
-    def day_of(self, path: str) -> date | None: ...
-    def find_clash(self, name: str) -> str | None: ...
-    def find_document_clash(self, path: str) -> str | None: ...
-    def place_journal(self, path: str) -> str: ...
-    def find_same_topic(self, topic: str, repository: str, name: str) -> str | None: ...
-    def find_near(self, candidate: Sketch, name: str) -> str | None: ...
-    def hand_edits(self, path: str) -> HandEdits: ...
-    def instructions(self) -> str: ...
-    def check_content(self, content: str, day: date) -> ContentCheck: ...
-
-
-class NoMemoryView:
-    """The view on a machine without memory: nothing is found."""
-
-    is_known = False
+    is_known = False  # whether this machine has a memory to look into
 
     def read(self, path: str) -> bytes | None:  # noqa: ARG002
         return None
@@ -118,7 +97,7 @@ class Decision:
     """What becomes of a handoff, and everything needed to carry it out."""
 
     outcome: Outcome
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
     blocking: tuple[Finding, ...] = ()
     title: str = ""
     target: str = ""  # the file to write; for review, the intended one
@@ -185,25 +164,11 @@ class Retry(Exception):
     """A file changed while it was read; decide again."""
 
 
-def decide(
-    config: Config,
-    findings: list[Finding],
-    *,
-    outcome: Outcome = "review",
-    approved: bool,
-    title: str = "",
-    target: str = "",
-    data: bytes | None = None,
-    card_name: str = "",
-    topic: str = "",
-    label: str = "",
-    old_label: str = "",
-    old_topic: str = "",
-    card_sketch: Sketch | None = None,
-) -> Decision:
-    """Apply the policy to the findings. "already" stays, unless a finding is binding."""
+def decide(config: Config, findings: list[Finding], draft: Decision, *, approved: bool) -> Decision:
+    """Apply the policy to the findings of a drafted decision. "already" stays, unless a finding is binding."""
     findings = findings[:MAX_FINDINGS]
-    if any(finding.code == "secret" for finding in findings):
+    has_secret = any(finding.code == "secret" for finding in findings)
+    if has_secret:
         findings = list(dict.fromkeys(map(without_excerpt, findings)))  # without excerpts, some are equal
     ranks: dict[Policy, list[Finding]] = {"promote": [], "review": [], "refuse": []}
     for finding in findings:
@@ -211,24 +176,20 @@ def decide(
         if approved:
             policy = "review" if RULES[finding.code].binding else "promote"
         ranks[policy].append(finding)
+    outcome = draft.outcome
     if outcome != "already" or any(RULES[finding.code].binding for finding in ranks["review"]):
         if ranks["refuse"]:
             outcome = "refused"
         elif ranks["review"] or outcome == "review":
             outcome = "review"
-    return Decision(
+    is_review = outcome == "review"
+    return replace(
+        draft,
         outcome=outcome,
         findings=tuple(findings),
         blocking=tuple(ranks["refuse"] + ranks["review"]),
-        title=title,
-        target=target if outcome != "review" else scanner.withhold(target),
-        data=data if outcome != "review" or not any(finding.code == "secret" for finding in findings) else None,
-        card_name=card_name,
-        topic=topic,
-        label=label,
-        old_label=old_label,
-        old_topic=old_topic,
-        sketch=card_sketch,
+        target=scanner.withhold(draft.target) if is_review else draft.target,
+        data=None if is_review and has_secret else draft.data,
     )
 
 

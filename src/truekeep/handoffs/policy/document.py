@@ -139,7 +139,7 @@ def _same_heading(existing: bytes | None, content: str, target: str) -> str:
         words = words_of(begin[0].text) if begin else []
         if not words or _is_day(words) or (target.startswith(".learnings/") and len(words) == 1):
             return ""  # .learnings/ files repeat one-word headings for each entry
-        if not _has_line_of(existing, words) or (text := decode_text(existing)) is None:
+        if (text := decode_text(existing)) is None:
             return ""
         lines = text.split("\n")
         there = [heading.text for heading in outline(f"{text}\n").headings]
@@ -149,23 +149,6 @@ def _same_heading(existing: bytes | None, content: str, target: str) -> str:
     except TooComplex:
         return ""
     return next((unicode.printable(heading) for heading in there if words_of(heading) == words), "")
-
-
-def _has_line_of(data: bytes, words: Sequence[str]) -> bool:
-    """True if a line consists of exactly these words. A quick check, so that long documents are rarely parsed."""
-    lowered = data.lower()
-    plain = [word.encode() for word in words if word.isascii()]
-    if not plain:
-        return True  # case folding is not simple beyond ASCII: let the parser decide
-    rarest = min(plain, key=lowered.count)
-    at = lowered.find(rarest)
-    while at >= 0:
-        end = lowered.find(b"\n", at) % (len(lowered) + 1)
-        line = lowered[lowered.rfind(b"\n", 0, at) + 1 : end].decode("utf-8", "replace")
-        if words_of(line) == list(words):
-            return True
-        at = lowered.find(rarest, end)
-    return False
 
 
 _DAYS = (

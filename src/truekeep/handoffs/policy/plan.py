@@ -108,7 +108,7 @@ def file_as_bug(error: Exception, candidate: IncomingHandoff, config: Config) ->
         findings += find_credentials(text or "")
     except Exception:  # noqa: BLE001 - if the scan fails, assume that there is one
         findings.append(Finding(code="secret", message="it could not be scanned for credentials", line=1))
-    return decide(config, findings, approved=False)
+    return decide(config, findings, Decision(outcome="review"), approved=False)
 
 
 def _plan_filing(
@@ -125,9 +125,9 @@ def _plan_filing(
     text = decode_text(candidate.raw) if candidate.raw is not None else None
     if candidate.raw is None or text is None or not unicode.strip_hidden(text).strip():
         findings.append(check_readable(candidate, config))
-        return decide(config, findings, approved=approved)
+        return decide(config, findings, Decision(outcome="review"), approved=approved)
     if text.startswith(TEST_MARK) and not findings:
-        return Decision(outcome="already", findings=(), known_as="a test handoff")
+        return Decision(outcome="already", known_as="a test handoff")
     handoff = parse_handoff(text)
     findings += handoff.findings
     findings += check_text(text)

@@ -77,11 +77,8 @@ class PolicyRun:
     ) -> Decision:
         if self.handoff.sections and outcome != "already":
             self._check_instruction_files()
-        return decide(
-            self.config,
-            self.findings,
+        draft = Decision(
             outcome=outcome,
-            approved=self.approved,
             title=self.handoff.title,
             target=target,
             data=data,
@@ -90,8 +87,9 @@ class PolicyRun:
             label=card.label if card else "",
             old_label=existing.label if existing else "",
             old_topic=existing.topic if existing else "",
-            card_sketch=card_sketch,
+            sketch=card_sketch,
         )
+        return decide(self.config, self.findings, draft, approved=self.approved)
 
 
 def instruction_file_message(path: str) -> str:

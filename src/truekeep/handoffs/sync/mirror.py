@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -37,20 +37,6 @@ class RemoteRepository(NamedTuple):
     machine: str
     repository: str  # as provenance names it
     root: str  # there
-
-
-class MirroredHandoff(NamedTuple):
-    """A handoff in the mirror."""
-
-    place: RemoteRepository
-    inbox: str  # the writer's folder
-    name: str
-    size: int
-    is_done: bool  # ingest has processed it
-    path: Path
-
-    def digest(self) -> str:
-        return hashlib.sha256(file_io.read_regular(self.path, follow=False)).hexdigest()
 
 
 class Mirror:
@@ -85,15 +71,6 @@ class Mirror:
                     )
         return found
 
-    def has(self, place: RemoteRepository, inbox: str, name: str, size: int) -> bool:
-        """True if a file of this name and size is here, waiting or processed."""
-        for folder in (inbox, f"{inbox}/{PROCESSED}"):
-            with suppress(OSError):
-                info = os.lstat(place.folder / folder / name)
-                if info.st_size == size:
-                    return True
-        return False
-
     def take(self, place: RemoteRepository, inbox: str, name: str, data: bytes) -> str:
         """Add a file and return its name here; "" if the same file is already here.
 
@@ -119,23 +96,12 @@ class Mirror:
             return chosen
         raise UnsafePath(printable(name), "arrived too often under this name")
 
-    def kept(self, writers: Mapping[str, str]) -> Iterator[MirroredHandoff]:
-        """All handoffs in the mirror, waiting or processed."""
-        for place in self.places():
-            for inbox in dict.fromkeys(writers.values()):
-                for folder, is_done in ((inbox, False), (f"{inbox}/{PROCESSED}", True)):
-                    with suppress(OSError):
-                        for entry in sorted(os.scandir(place.folder / folder), key=lambda entry: entry.name):
-                            if entry.is_file(follow_symlinks=False) and is_handoff_name(entry.name):
-                                size = entry.stat(follow_symlinks=False).st_size
-                                yield MirroredHandoff(place, inbox, entry.name, size, is_done, Path(entry.path))
-
 
 class Arrivals:
     """Finds handoffs of one place by digest, reading only files with a matching name."""
 
-    def __init__(self, place: RemoteRepository) -> None:
-        self._folder = place.folder
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._names: dict[str, list[str]] = {}
         self._digests: dict[str, str] = {}
 

@@ -330,7 +330,7 @@ def collect(source: ExchangeSource, mirror: Mirror, writers: Mapping[str, str]) 
     for told in read_offers(source):
         machines[told.machine] = None
         place = mirror.place(told.machine, told.root, told.repository)
-        arrivals = Arrivals(place)
+        arrivals = Arrivals(place.folder)
         for number, (path, digest) in enumerate(sorted(told.files.items())):
             if number == MAX_FILES:
                 notes.append(f"{told.machine} offers more than {MAX_FILES} handoffs; the next runs fetch the rest")
@@ -356,7 +356,7 @@ def find_done(source: ExchangeSource, mirror: Mirror, writers: Mapping[str, str]
     """Digests that a machine still offers and ingest has processed, by place."""
     inboxes = set(writers.values())
     for told in read_offers(source):
-        arrivals = Arrivals(mirror.place(told.machine, told.root, told.repository))
+        arrivals = Arrivals(mirror.place(told.machine, told.root, told.repository).folder)
         done = set()
         for path, digest in told.files.items():
             inbox, _, name = path.rpartition("/")

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import NamedTuple
@@ -19,14 +18,16 @@ MAX_LINES = 100_000  # per machine
 _RECEIPTS_PER_CALL = 50
 _PLAIN = re.compile(r"[^A-Za-z0-9_./*?\[\]!-]+")
 _HOME = re.compile(r"~[A-Za-z0-9._-]*(?=/|\Z)")
-_MIRRORED = bytes(int(f"{byte:08b}"[::-1], 2) for byte in range(256))
 
 _WORDS = r"""
 LC_ALL=C; export LC_ALL
 unset IFS CDPATH GIT_DIR GIT_WORK_TREE GIT_CONFIG
 newline='
 '
-case $(printf x | sha256sum 2>/dev/null) in 2d711642b726b044*"  -") sum=sha256sum ;; *) sum=cksum ;; esac
+sum=
+for each in sha256sum "shasum -a 256"; do
+  case $(printf x | $each 2>/dev/null) in 2d711642b726b044*"  -") sum=$each; break ;; esac
+done
 if stat -c %s / >/dev/null 2>&1; then how=-c what='f %s %Y %Z %n'; else how=-f what='f %z %m %c %N'; fi
 
 say() { printf '%s\n' "$*"; }
@@ -36,18 +37,18 @@ enter() { cd "$1" 2>/dev/null && [ "$(pwd -P)" = "$1" ]; }
 
 ready() { [ ! -L processed ] && { [ -d processed ] || mkdir processed; }; }
 
-# Puts handoffs that were dealt with away: what sha256sum must say of them all, or cksum where that is all there is, and
-# their names. If it says otherwise of any, they are looked at one by one; what the host has not read stays.
+# Puts handoffs that were dealt with away: what sha256sum must say of them all, and their names. If it says otherwise of
+# any, they are looked at one by one; what the host has not read stays, and so does all where there is no such tool.
 put() {
-  if [ "$sum" = sha256sum ]; then want=$1; else want=$2; fi
-  shift 2
+  want=$1
+  shift
   is_plain=1
   for name do
     if [ ! -f "$name" ] || [ -L "$name" ] || [ -e "processed/$name" ] || [ -L "processed/$name" ]; then
       is_plain=; break
     fi
   done
-  if [ "$is_plain" ] && ready && [ "$("$sum" "$@" 2>/dev/null)" = "$want" ] && mv -n "$@" processed/; then return 0; fi
+  if [ "$is_plain" ] && ready && [ "$($sum "$@" 2>/dev/null)" = "$want" ] && mv -n "$@" processed/; then return 0; fi
   for name do
     line=${want%%"$newline"*}; want=${want#*"$newline"}
     put_one "${name#./}" "${line%% ./*}"
@@ -56,7 +57,7 @@ put() {
 
 put_one() {
   if [ ! -f "./$1" ] || [ -L "./$1" ]; then return 0; fi
-  said=$("$sum" <"./$1")
+  said=$([ "$sum" ] && $sum <"./$1")
   case "$said " in
     "$2 "*) ;;
     " ") say "x stuck $at/$1"; return 0 ;;
@@ -106,9 +107,7 @@ class Receipt(NamedTuple):
 
     folder: str  # the inbox there
     name: str
-    size: int
     digest: str  # sha256sum
-    checksum: int  # cksum
 
 
 class RemoteHandoff(NamedTuple):
@@ -176,8 +175,7 @@ def _puts(receipts: Iterable[Receipt]) -> Iterator[str]:
             some = items[start : start + _RECEIPTS_PER_CALL]
             names = " ".join(_quote(f"./{item.name}") for item in some)
             digests = "\n".join(f"{item.digest}  ./{item.name}" for item in some)
-            checksums = "\n".join(f"{item.checksum} {item.size} ./{item.name}" for item in some)
-            yield f"put {_quote(digests)} {_quote(checksums)} {names}"
+            yield f"put {_quote(digests)} {names}"
         yield "fi )"
 
 
@@ -191,14 +189,6 @@ def render_pattern(pattern: str) -> str:
 
 def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
-
-
-def checksum(data: bytes) -> int:
-    """The checksum of POSIX cksum: zlib's, with the bits of each byte the other way round and the length behind."""
-    size = len(data)
-    raw = data + size.to_bytes((size.bit_length() + 7) // 8, "little")
-    register = zlib.crc32(raw.translate(_MIRRORED), 0xFFFFFFFF) ^ 0xFFFFFFFF
-    return int(f"{register:032b}"[::-1], 2) ^ 0xFFFFFFFF
 
 
 # --- The answer -----------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.repository import parse_remote
 from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
 from truekeep.handoffs.sync.contact_history import Contact
-from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Mirror, RemoteRepository, name_repository, unwanted
+from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Arrivals, Mirror, RemoteRepository, name_repository, unwanted
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
 from truekeep.handoffs.sync.remote_scan import (
     MAX_FILES,
@@ -34,7 +34,6 @@ from truekeep.handoffs.sync.remote_scan import (
     Receipt,
     RemoteHandoff,
     RemoteScan,
-    checksum,
     folder_of,
     parse_survey,
     render_script,
@@ -71,9 +70,7 @@ class FetchedHandoff(NamedTuple):
     modified: int
     changed: int
     digest: str
-    checksum: int
     place: str  # the folder in the mirror
-    name: str  # in the mirror
 
     def is_same(self, found: RemoteHandoff) -> bool:
         return (self.size, self.modified, self.changed) == (found.size, found.modified, found.changed)
@@ -239,19 +236,16 @@ def _fetch(
                     places[found.root] = mirror.place(machine, found.root, name)
                 place = places[found.root]
                 try:
-                    kept = mirror.take(place, found.inbox, found.name, data)
+                    brought += bool(mirror.take(place, found.inbox, found.name, data))
                 except UnsafePath as error:
                     notes.append(f"{machine}: {error.message}")
                     continue
-                brought += bool(kept)
                 plan.seen[found.root, found.inbox, found.name] = FetchedHandoff(
                     found.size,
                     found.modified,
                     found.changed,
                     hashlib.sha256(data).hexdigest(),
-                    checksum(data),
                     place.folder.name,
-                    kept or found.name,
                 )
         if not ran.ok:
             _report_failure(host, machine, ran, notes, port=route.number("port", 0))
@@ -388,9 +382,9 @@ def read_memory(base: Path) -> dict[Key, FetchedHandoff]:
     found: dict[Key, FetchedHandoff] = {}
     with suppress(OSError, ValueError, TypeError, KeyError):
         for root, inbox, name, *rest in json.loads((base / MEMORY).read_bytes())["seen"]:
-            size, modified, changed, digest, check, place, kept = rest
-            if all(isinstance(item, int) for item in (size, modified, changed, check)) and "/" not in f"{place}{kept}":
-                seen = FetchedHandoff(size, modified, changed, str(digest), check, str(place), str(kept))
+            size, modified, changed, digest, place = rest
+            if all(isinstance(item, int) for item in (size, modified, changed)) and "/" not in f"{place}":
+                seen = FetchedHandoff(size, modified, changed, str(digest), str(place))
                 found[str(root), str(inbox), str(name)] = seen
     return found
 
@@ -408,61 +402,15 @@ def _still_kept(seen: Mapping[Key, FetchedHandoff], mirror: Mirror) -> dict[Key,
 
     Others are fetched again; the ledger recognises a handoff that was filed before.
     """
-    inboxes: dict[tuple[str, str], _MirrorInbox] = {}
+    places = {item.place: Arrivals(mirror.base / item.place) for item in seen.values()}
     found: dict[Key, tuple[FetchedHandoff, bool]] = {}
     for key, item in seen.items():
-        where = (item.place, key[1])
-        if where not in inboxes:
-            inboxes[where] = _MirrorInbox(mirror.base / item.place / key[1])
-        is_done = inboxes[where].is_done(item)
+        is_done = places[item.place].find(key[1], key[2], item.digest)
         if is_done is not None:
             found[key] = (item, is_done)
     return found
 
 
-class _MirrorInbox:
-    """Finds handoffs in one mirror inbox by content, because ingest may have renamed them."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._sizes: dict[int, list[tuple[Path, bool]]] | None = None
-        self._digests: dict[tuple[Path, int], str] = {}
-
-    def is_done(self, item: FetchedHandoff) -> bool | None:
-        """True if it was processed, False if it waits; None if it is not here."""
-        if self._digest(self._folder / PROCESSED / item.name, item.size) == item.digest:
-            return True
-        with suppress(OSError):
-            if (self._folder / item.name).lstat().st_size == item.size:
-                return False  # even if it is another file: that one comes first
-        same = [
-            is_done
-            for path, is_done in self._by_size().get(item.size, ())
-            if self._digest(path, item.size) == item.digest
-        ]
-        return any(same) if same else None
-
-    def _digest(self, path: Path, size: int) -> str:
-        if (path, size) not in self._digests:
-            self._digests[path, size] = ""
-            with suppress(OSError):
-                if path.lstat().st_size == size:
-                    data = file_io.read_regular(path, follow=False)
-                    self._digests[path, size] = hashlib.sha256(data).hexdigest()
-        return self._digests[path, size]
-
-    def _by_size(self) -> dict[int, list[tuple[Path, bool]]]:
-        if self._sizes is None:
-            self._sizes = {}
-            for folder, is_done in ((self._folder, False), (self._folder / PROCESSED, True)):
-                with suppress(OSError):
-                    for entry in os.scandir(folder):
-                        if entry.is_file(follow_symlinks=False) and is_handoff_name(entry.name):
-                            size = entry.stat(follow_symlinks=False).st_size
-                            self._sizes.setdefault(size, []).append((Path(entry.path), is_done))
-        return self._sizes
-
-
 def _receipt(key: Key, item: FetchedHandoff) -> Receipt:
     root, inbox, name = key
-    return Receipt(folder_of(root, inbox), name, item.size, item.digest, item.checksum)
+    return Receipt(folder_of(root, inbox), name, item.digest)

@@ -80,10 +80,6 @@ class MemoryFileSummary(NamedTuple):
     def claims(self) -> int:
         return self.confirmed + self.moved + self.changed + self.gone + self.unverifiable
 
-    @property
-    def refuted(self) -> int:
-        return self.moved + self.gone
-
 
 class Neighbours(NamedTuple):
     """The memory files around one: paths, each with a topic, or with how alike it is."""

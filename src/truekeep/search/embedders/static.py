@@ -191,12 +191,6 @@ class Static:
                 place = thirds.find(high, place + 1)
         return near, StaticNearness(self._places, flat)
 
-    def knows(self, word: str) -> bool:
-        """Whether this is a known word, in any language of the table."""
-        with suppress(EmbedderFailed):
-            self._open()
-        return word in self._places
-
     def pieces_of(self, word: str) -> tuple[int, ...]:
         """Return the pieces of a word by byte-pair encoding: always join the pair with the lowest rank."""
         word = word[:_LONGEST_WORD]
