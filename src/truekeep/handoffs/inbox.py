@@ -403,7 +403,10 @@ def deliver(inbox: Inbox, name: str, data: bytes) -> Path:
             if _put(descriptor, chosen, data):
                 os.fsync(descriptor)
                 return inbox.path / chosen
-        raise BadInput(f"a thousand handoffs named {name} are waiting already", hint="choose another --slug")
+        raise BadInput(
+            f"a thousand handoffs named {name} are waiting already",
+            hint="run `truekeep ingest`, or choose another title",
+        )
     finally:
         os.close(descriptor)
 

@@ -151,14 +151,14 @@ def compose(workspace: Workspace | None, root: Path, given: Mapping[str, Any]) -
 
 
 def write_handoff(
-    workspace: Workspace | None, text: str, *, writer: str, root: Path, slug: str = "", title: str = ""
+    workspace: Workspace | None, text: str, *, writer: str, root: Path, title: str = ""
 ) -> WrittenHandoff:
     """Write a handoff into the repository's inbox, unless ingest would not file it.
 
     `title`: of a text that was composed. Nobody has seen its lines, so problems name none.
     """
     check_writer(workspace, writer)
-    name = handoff_name(slug or title or parse_handoff(text).title, datetime.now().astimezone())
+    name = handoff_name(title or parse_handoff(text).title, datetime.now().astimezone())
     raw = text.encode("utf-8", "surrogateescape")
     (decision,) = _judge(workspace, [(raw, name, root)])
     if decision.outcome in _NOT_FILED:

@@ -874,7 +874,7 @@ def test_json_of_index_and_get(memory: Place) -> None:
         (("search", "x", "--since", "9999999999d"), 3, "bad-input"),
         (("search", "x", "--store", "attic"), 2, "usage"),
         (("search", "x", "-n", "0"), 2, "usage"),
-        (("search", "x", "--mmr", "2"), 2, "usage"),
+        (("search", "x", "--limit", "0"), 2, "usage"),
         (("search",), 2, "usage"),
         (("get", "nothing"), 3, "not-found"),
         (("get", "/etc/passwd"), 3, "not-memory"),

@@ -66,9 +66,8 @@ def handoff() -> None:
     "--writer", metavar="NAME", help="Inbox to use: claude, codex or a configured one. [default: the running harness]"
 )
 @repo_option
-@click.option("--slug", default="", help="Last part of the file name. [default: from the title]")
 @in_workspace_if_any
-def new(opened: Workspace | None, writer: str | None, repo: str | None, slug: str, **given: Any) -> None:
+def new(opened: Workspace | None, writer: str | None, repo: str | None, **given: Any) -> None:
     """Write a handoff to the current repository's inbox.
 
     The handoff is checked first, exactly as ingest will check it; one that could not be filed is refused with every
@@ -84,7 +83,7 @@ def new(opened: Workspace | None, writer: str | None, repo: str | None, slug: st
         given["content"] = _read_stdin()
     text = handoff_files.compose(opened, root, given) if title else _read_stdin()
     try:
-        written = handoff_files.write_handoff(opened, text, writer=writer, root=root, slug=slug, title=title)
+        written = handoff_files.write_handoff(opened, text, writer=writer, root=root, title=title)
     except InvalidHandoff as error:
         if title and not (given["content"] or given["summary"] or given["facts"]):
             error.hint = "say what is to be known with --summary, --fact or --content"

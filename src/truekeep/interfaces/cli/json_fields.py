@@ -49,6 +49,7 @@ FIELDS = {
     "RankedPassage": "citation text store day age_days rank trust repository claims=verdicts",
     "Hit": "path first last citation text best score parts store day age_days heading repository matched also verdicts"
     " checked_at unchecked",
+    "SearchResult": "query mode provider model ranking notes corrections=corrections|typed waiting hits",
     "Resolution": "topic winner why code statements",
     "Excerpt": "path first last total text store day age_days repository next verdicts checked_at unchecked",
     "Checkout": "root names worktree=is_linked problem",
@@ -94,6 +95,7 @@ FILTERS: dict[str, Callable[[Any], Any]] = {
     "stamp": lambda when: as_stamp(when if isinstance(when, datetime) else datetime.fromtimestamp(when, UTC)),
     "reasons": lambda pairs: [{"code": code, "message": sentence} for code, sentence in pairs],
     "skipped": lambda pairs: [{"harness": name, "why": why} for name, why in pairs],
+    "typed": lambda pairs: [{"typed": typed, "known": known} for typed, known in pairs],
     "object": dict,
     "numbers": lambda counts: {key: int(text) if text.isdecimal() else text for key, text in counts.items()},
 }

@@ -26,22 +26,16 @@ PORT = 8377
     help="Port to listen on; 0 picks a free one.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on.")
-@click.option(
-    "--token-env", metavar="NAME", default=TOKEN_ENV, show_default=True, help="Environment variable with the token."
-)
 @click.option("--writer", metavar="NAME", default="", help="Author name for handoffs. [default: the client's]")
 @workspace_option
 @click.pass_context
-def mcp(
-    ctx: click.Context, is_http: bool, port: int, host: str, token_env: str, writer: str, workspace: str | None
-) -> None:
+def mcp(ctx: click.Context, is_http: bool, port: int, host: str, writer: str, workspace: str | None) -> None:
     """Serve memory to agents over MCP.
 
     The tools: memory_search, memory_get, memory_verify, memory_write (which leaves a handoff), memory_wake,
     memory_checkpoint and memory_status; every card is also a resource. Register it once (claude mcp add truekeep --
     truekeep mcp); the harness then starts it and talks to it on standard input and output. With --http, clients on this
-    machine send a bearer token: the one in the environment variable, else a generated one, stored in
-    .truekeep/mcp-token.
+    machine send a bearer token: $TRUEKEEP_MCP_TOKEN, else a generated one, stored in .truekeep/mcp-token.
 
     Example: truekeep mcp --http --port 8377
     """
@@ -58,7 +52,7 @@ def mcp(
         serve_stdio(MemoryTools(opened, writer=writer, root=find_top(Path.cwd())))
         return
     address = check_loopback(host)
-    token, where = find_token(token_env, opened.state)
+    token, where = find_token(TOKEN_ENV, opened.state)
     with listen(address, port) as listener:
         echo(
             f"serving http://{in_url(address)}:{listener.getsockname()[1]}/mcp; the bearer token is in {where}",

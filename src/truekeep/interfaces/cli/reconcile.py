@@ -34,10 +34,9 @@ _OFFER_WORDS = {
 @click.command()
 @click.option("--fix", is_flag=True, help="Apply what the rules decide; send the rest to review.")
 @click.option("--force", is_flag=True, help="Remove index lines even if that removes most of them at once.")
-@click.option("--no-code", is_flag=True, help="Use the results of the last check instead of checking code again.")
 @exit_code_option("Exit 1 if a contradiction is left that needs a decision.")
 @in_workspace
-def reconcile(opened: Workspace, fix: bool, force: bool, no_code: bool, exit_code: bool) -> int:
+def reconcile(opened: Workspace, fix: bool, force: bool, exit_code: bool) -> int:
     """Find contradictions between memory, logs and code.
 
     Compares index lines, cards, daily logs, pending handoffs, transcripts, memory/facts.db, instruction files
@@ -48,7 +47,7 @@ def reconcile(opened: Workspace, fix: bool, force: bool, no_code: bool, exit_cod
     Example: truekeep reconcile --fix
     """
     with ProgressDisplay("comparing memory, logs and code"):
-        result = opened.maintenance.reconcile(fix=fix, code=not no_code, force=force)
+        result = opened.maintenance.reconcile(fix=fix, force=force)
     if fix and result.held and not wants_json() and can_ask():
         echo(result.held)
         if ask_yes_no("Take these lines out?", default=False):

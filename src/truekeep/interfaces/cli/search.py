@@ -14,14 +14,13 @@ from truekeep.core.dates import local_minute, many, parse_since, shown_age
 from truekeep.core.errors import as_argument
 from truekeep.interfaces.cli.complete_values import complete_memory_files
 from truekeep.interfaces.cli.json_fields import to_json
-from truekeep.interfaces.cli.options import exit_code_option, in_workspace, since_option, usage_error
+from truekeep.interfaces.cli.options import exit_code_option, in_workspace, since_option
 from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import Aside, Passage, echo, style
 from truekeep.memory.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.text.unicode import clip
-from truekeep.workspace.search import RANKINGS
 
 if TYPE_CHECKING:
     from truekeep.search.build import IndexReport
@@ -100,16 +99,6 @@ def _render_indexed(done: IndexReport) -> Iterator[Shown]:
 @click.option("--verified", is_flag=True, help="Omit hits that the current code refutes.")
 @click.option("--verdict", type=click.Choice(STANDINGS), help="Only hits with this verification verdict.")
 @click.option("--explain", is_flag=True, help="Explain why each hit matched.")
-@click.option("--ranking", type=click.Choice(RANKINGS), default="truekeep", show_default=True)
-@click.option(
-    "--mmr", type=click.FloatRange(0, 1), help="With --ranking openclaw: rerank for diversity; OpenClaw uses 0.7."
-)
-@click.option(
-    "--half-life",
-    type=click.FloatRange(min=0.1),
-    metavar="DAYS",
-    help="With --ranking openclaw: half-life of logs; OpenClaw uses 30.",
-)
 @exit_code_option("Exit 1 if nothing was found.")
 @in_workspace
 def search(opened: Workspace, query: tuple[str, ...], since: str, explain: bool, exit_code: bool, **given: Any) -> int:
@@ -121,8 +110,6 @@ def search(opened: Workspace, query: tuple[str, ...], since: str, explain: bool,
 
     Example: truekeep search "which port does staging answer on" -n 3 --explain
     """
-    if given["ranking"] != "openclaw" and (given["mmr"] is not None or given["half_life"] is not None):
-        raise usage_error("--mmr and --half-life go with --ranking openclaw")
     day = parse_since(since, opened.today())
     with ProgressDisplay("searching"):  # the first search of a large memory indexes it
         found = opened.search.find(" ".join(query), since=day, **given)
@@ -199,8 +186,7 @@ def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> Iterator[st
 def shown_result(found: SearchResult, topics: Mapping[str, str]) -> dict[str, Any]:
     """A search result, for JSON."""
     hits = [{**to_json(hit), "topic": topics.get(hit.path, "")} for hit in found.hits]
-    corrections = [{"typed": typed, "known": known} for typed, known in found.corrections]
-    return {**found._asdict(), "hits": hits, "corrections": corrections}
+    return {**to_json(found), "hits": hits}
 
 
 @click.command()
