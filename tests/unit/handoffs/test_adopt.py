@@ -579,7 +579,7 @@ def test_what_the_command_says(home: Home) -> None:
     where = ("-w", str(home.place.workspace))
     done = run_cli("adopt", "claude", "--dry-run", *where)
     assert done.returncode == 0
-    assert "would leave ~/.claude/projects/" in done.stdout
+    assert "would hand in ~/.claude/projects/" in done.stdout
     assert not home.letters()
     done = run_cli("adopt", "claude", *where)
     assert "for memory/cards/shop-a.md" in done.stdout
@@ -602,7 +602,7 @@ def test_many_notes_are_summed_up_and_what_was_withheld_stands_out(home: Home) -
     done = run_cli("adopt", "claude", "-w", str(home.place.workspace))
     lines = done.stdout.splitlines()
     assert lines[0] == "about you: 1 note handed in"
-    assert lines[1].endswith("/repos/shop: 13 notes handed in; 1 will wait for review")
+    assert lines[1].endswith("/repos/shop: 13 notes handed in; 1 will go to review")
     assert lines[2].startswith("withheld ~/.claude/projects/")
     assert lines[2].endswith("/memory/key.md")
     assert lines[5:] == [

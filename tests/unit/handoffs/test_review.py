@@ -285,7 +285,7 @@ def test_a_person_walks_through_the_drafts_and_decides_each_with_a_key(place: Pl
     assert said.count("why it needs review") == 4
     assert "promoted  memory/cards/job-1.md" in said
     assert said.count("# Memory Handoff") == 1  # the original only where it is asked for
-    assert "1 approved, 1 rejected, 2 still wait" in said
+    assert "1 approved, 1 rejected, 2 left to review" in said
     assert place.cards() == ["job-1.md", "staging-proxy.md"]
     assert [draft.stem.rpartition("-")[0] for draft in place.drafts()] == ["job-3", "second"]
 
@@ -296,10 +296,10 @@ def test_only_drafts_of_one_kind(place: Place) -> None:
     here = ("-w", str(place.workspace))
     said = run_cli("review", "list", "--why", "instruction", *here).stdout
     assert said.endswith("3 drafts of 4. next: truekeep review walk\n")
-    assert "none of 4 drafts is like that" in run_cli("review", "list", "--writer", "codex", *here).stdout
+    assert "no match among 4 drafts" in run_cli("review", "list", "--writer", "codex", *here).stdout
     assert run_cli("review", "list", "--repo", "app", *here).stdout.count("claude") == 4
     code, said = walk(place, "--why", "card-exists", keys="x")
-    assert (code, "1 of 1: " in said, "1 rejected, 3 still wait" in said) == (0, True, True), said
+    assert (code, "1 of 1: " in said, "1 rejected, 3 left to review" in said) == (0, True, True), said
 
 
 @pytest.mark.slow
@@ -313,7 +313,7 @@ def test_what_cannot_be_approved_stays_and_can_be_edited_on_the_way(place: Place
     assert "the new text contains a credential; nothing was written" in said
     assert "must be fixed before it can be approved" in said
     assert said.count("promoted") == 1
-    assert "1 approved, 3 still wait" in said
+    assert "1 approved, 3 left to review" in said
     assert "restarts by itself." in place.card("job-1.md")
 
 

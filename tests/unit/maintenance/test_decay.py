@@ -947,7 +947,7 @@ def test_a_card_that_cannot_be_confirmed_is_not_told_to_be(place: Place) -> None
     bare.write_text("Just a text.\n")
     at = ("-w", str(place.workspace))
     (card,) = json.loads(run_cli("tidy", "decay", "--json", *at).stdout)["cards"]
-    assert card["commands"] == ["truekeep card drop bare --reason 'no sign of life'"]
+    assert card["commands"] == ["truekeep card drop bare --reason 'not used for a long time'"]
     said = run_cli("tidy", "decay", *at).stdout
     assert "put frontmatter with topic and created above its text" in said
     assert "card confirm" not in said

@@ -309,7 +309,7 @@ def test_of_a_range_what_is_undone_is_passed_over_and_by_name_it_is_said(place: 
     assert undoing(place, "2")[0] == 0
     code, out, _ = undoing(place, "1-3")
     assert (code, place.cards()) == (0, [])
-    assert "2 undone; 1 passed over, undone already or without a file: 2" in out
+    assert "2 undone; 1 skipped, undone already or without a file: 2" in out
     code, _, err = undoing(place, "2", "1")
     assert code == 3
     assert "entry 2 was undone by entry 4" in err

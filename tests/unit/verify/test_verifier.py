@@ -1676,7 +1676,7 @@ class TestCommand:
         assert "well.md" not in done.stdout
         assert "renamed to src/new.py in " in done.stdout
         assert "on 2026-03-05" in done.stdout
-        assert "2 memories: 1 gone, 1 moved, 2 confirmed" in done.stdout
+        assert "2 files: 1 gone, 1 moved, 2 confirmed" in done.stdout
         assert "truekeep verify --fix" in done.stdout
 
     @pytest.mark.slow
@@ -1684,7 +1684,7 @@ class TestCommand:
         note(app, "All is well.\n\n`brand_new()` is nice.\n\n`brand_newer()` is nicer.")
         note(app, "See `src/none.py`.", "none.md", repository="")
         said = run_cli("verify", "-w", str(app.workspace)).stdout
-        reasons = [line.split("unverifiable: ")[1] for line in said.splitlines() if "unverifiable: " in line]
+        reasons = [line.split("not checked: ")[1] for line in said.splitlines() if "not checked: " in line]
         assert sorted(line.rpartition("(")[2] for line in reasons) == [
             "memory/cards/none.md:9)",
             "memory/cards/note.md:11, …)",
@@ -1698,7 +1698,7 @@ class TestCommand:
             (app.repo / f"about-{number}.md").write_text(f"See `{name}()`.\n")
             note(app, f"`{name}()` is nice.", f"{number}.md")
         said = run_cli("verify", "-w", str(app.workspace)).stdout
-        assert "3 unverifiable: no code here defines or uses it; now only named in documents (" in said
+        assert "3 not checked: no code here defines or uses it; now only named in documents (" in said
         assert "next:" not in said
 
     @pytest.mark.slow
@@ -1706,7 +1706,7 @@ class TestCommand:
         for number in range(7):
             note(app, "See `src/none.py`.", f"{number}.md", repository=f"github.com/me/none{number}")
         said = run_cli("verify", "-w", str(app.workspace)).stdout
-        assert said.count(" unverifiable: ") == 4
+        assert said.count(" not checked: ") == 4
         assert "… and 3 more reasons" in said
 
     @pytest.mark.slow

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from truekeep.core.errors import BadSetup
 from truekeep.interfaces.cli.correction import correction, gating
-from truekeep.interfaces.cli.options import Command, in_workspace_if_any, repo_option, writer_option
+from truekeep.interfaces.cli.options import Command, in_workspace_if_any, open_workspace, repo_option, writer_option
 from truekeep.interfaces.cli.output import emit
 from truekeep.interfaces.cli.session import TextCommand, save_checkpoint, text_or_stdin
 from truekeep.interfaces.cli.terminal import Passage
@@ -62,9 +61,8 @@ def heartbeat(opened: Workspace | None, repo: str | None, writer: str, **given: 
     if values:
         save_checkpoint(opened, from_values(values), repo, writer, "heartbeat")
         return
-    if opened is None:
-        raise BadSetup("HEARTBEAT.md is on the canonical host", hint="look there; --now and --next work here, too")
-    text = mask_lines(opened.files.read("HEARTBEAT.md"))
+    memory = opened or open_workspace(click.get_current_context(), None)  # which says why there is none
+    text = mask_lines(memory.files.read("HEARTBEAT.md"))
     shown = text or "no heartbeat yet; write one with `truekeep note heartbeat --now TEXT`"
     emit("heartbeat", {"text": text}, [Passage(shown)])
 
