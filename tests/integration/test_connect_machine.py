@@ -120,7 +120,9 @@ def test_what_many_repositories_get_alike_is_shown_once(own_home: Path, tmp_path
     for name in ("shop", "billing", "infra"):
         git_repo(home / "repos" / name)
     done = producer(home, "connect", "machine", "--repo", "~/repos/*", "--via", "rsync", "--yes", cwd=home)
-    assert done.stdout.count("truekeep:begin rule") == done.stdout.count("what changes is kept in") == 1, done.stdout
+    assert done.stdout.count("truekeep:begin rule") == done.stdout.count("backups of changed files go to") == 1, (
+        done.stdout
+    )
     assert done.stdout.count("the same lines") == 3 * 3 - 2, "of rule, rule and ignore lines, two are shown"
     assert all((home / "repos" / name / "CLAUDE.md").exists() for name in ("shop", "billing", "infra"))
 

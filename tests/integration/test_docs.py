@@ -321,7 +321,8 @@ def test_numbers_of_formats_are_those_that_are_written() -> None:
 
 
 def test_every_kind_of_json_is_documented() -> None:
-    kinds = {call.args[0].value for call in called("print_json") if isinstance(call.args[0], ast.Constant)}
+    calls = [*called("emit"), *called("print_json")]
+    kinds = {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
     assert len(kinds) > 50
     documented = set(re.findall(r"^### truekeep\.([a-z-]+)/1$", JSON_PAGE.read_text(encoding="utf-8"), re.MULTILINE))
     assert kinds <= documented

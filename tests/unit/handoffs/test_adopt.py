@@ -582,7 +582,7 @@ def test_what_the_command_says(home: Home) -> None:
     assert "would hand in ~/.claude/projects/" in done.stdout
     assert not home.letters()
     done = run_cli("adopt", "claude", *where)
-    assert "for memory/cards/shop-a.md" in done.stdout
+    assert "-> memory/cards/shop-a.md" in done.stdout
     assert "skipped ~/.claude/projects/-gone/memory" in done.stdout
     assert "1 note: 1 handed in; 1 skipped\n" in done.stdout
     data = json.loads(run_cli("adopt", "claude", "--json", *where).stdout)
@@ -604,8 +604,8 @@ def test_many_notes_are_summed_up_and_what_was_withheld_stands_out(home: Home) -
     assert lines[0] == "about you: 1 note handed in"
     assert lines[1].endswith("/repos/shop: 13 notes handed in; 1 will go to review")
     assert lines[2].startswith("withheld ~/.claude/projects/")
-    assert lines[2].endswith("/memory/key.md")
-    assert lines[5:] == [
+    assert "/memory/key.md -> memory/cards/" in lines[2]
+    assert lines[4:] == [
         "15 notes: 14 handed in, 1 withheld",
         "next: run `truekeep ingest` to file them; doubtful ones go to review",
     ]

@@ -1689,7 +1689,7 @@ class TestCommand:
             "memory/cards/none.md:9)",
             "memory/cards/note.md:11, …)",
         ]
-        assert "next: `truekeep repos match` says which repository the cards are about that name none (1 here)" in said
+        assert "next: `truekeep repos match` finds the repository of cards that name none (1 here)" in said
 
     @pytest.mark.slow
     def test_a_reason_is_told_once_wherever_it_was_met(self, app: Place) -> None:

@@ -30,7 +30,7 @@ from truekeep.interfaces.cli.output import Shown, emit, for_each, how_to_undo
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import (
-    Passage,
+    MultilineText,
     ask_yes_no,
     can_ask,
     echo,
@@ -147,7 +147,7 @@ def _render_card(shown: _ShownCard) -> Iterator[Shown]:
     if found.problem:
         yield style(f"frontmatter: {found.problem}", fg="yellow")
     yield ""
-    yield Passage(shown.text.rstrip("\n"))
+    yield MultilineText(shown.text.rstrip("\n"))
 
 
 # --- Writing ---------------------------------------------------------------------------------------------------------

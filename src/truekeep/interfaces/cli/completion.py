@@ -7,7 +7,7 @@ from click.shell_completion import ShellComplete, get_completion_class
 
 from truekeep.interfaces.cli.options import json_flag
 from truekeep.interfaces.cli.output import emit
-from truekeep.interfaces.cli.terminal import Passage
+from truekeep.interfaces.cli.terminal import MultilineText
 
 SHELLS = ("bash", "zsh", "fish")
 
@@ -26,7 +26,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     Example: truekeep completion bash
     """
     script = render_script(ctx.find_root().command, shell)
-    emit("completion", {"shell": shell, "script": script}, [Passage(script)])
+    emit("completion", {"shell": shell, "script": script}, [MultilineText(script)])
 
 
 def render_script(cli: click.Command, shell: str) -> str:

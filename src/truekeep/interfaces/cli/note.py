@@ -10,7 +10,7 @@ from truekeep.interfaces.cli.correction import correction, gating
 from truekeep.interfaces.cli.options import Command, in_workspace_if_any, open_workspace, repo_option, writer_option
 from truekeep.interfaces.cli.output import emit
 from truekeep.interfaces.cli.session import TextCommand, save_checkpoint, text_or_stdin
-from truekeep.interfaces.cli.terminal import Passage
+from truekeep.interfaces.cli.terminal import MultilineText
 from truekeep.sessions.checkpoint import from_values
 from truekeep.text.secrets.scanner import mask_lines
 
@@ -64,7 +64,7 @@ def heartbeat(opened: Workspace | None, repo: str | None, writer: str, **given: 
     memory = opened or open_workspace(click.get_current_context(), None)  # which says why there is none
     text = mask_lines(memory.files.read("HEARTBEAT.md"))
     shown = text or "no heartbeat yet; write one with `truekeep note heartbeat --now TEXT`"
-    emit("heartbeat", {"text": text}, [Passage(shown)])
+    emit("heartbeat", {"text": text}, [MultilineText(shown)])
 
 
 @note.command(cls=TextCommand)

@@ -22,13 +22,13 @@ from truekeep.interfaces.cli.options import (
     workspace_option,
 )
 from truekeep.interfaces.cli.table import Table
-from truekeep.interfaces.cli.terminal import Aside, Passage, echo, echo_text, print_error, style
+from truekeep.interfaces.cli.terminal import Aside, MultilineText, echo, echo_text, print_error, style
 from truekeep.text.unicode import printable
 
 __all__ = ["json_option", "open_workspace", "wants_json", "workspace_if_any", "workspace_option"]
 
 Result = TypeVar("Result")
-Shown = str | Table | Aside | Passage
+Shown = str | Table | Aside | MultilineText
 """What a command shows a person: a line, or one of these."""
 
 COLOURS = {
@@ -60,7 +60,7 @@ def show(shown: Iterable[Shown]) -> None:
             table.print_table(item)
         elif isinstance(item, Aside):
             echo(item.line, err=True)
-        elif isinstance(item, Passage):
+        elif isinstance(item, MultilineText):
             echo_text(item.text)
         else:
             echo(item)

@@ -18,7 +18,7 @@ from truekeep.interfaces.cli.output import show as show_lines
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import (
-    Passage,
+    MultilineText,
     can_ask,
     echo,
     print_error,
@@ -168,7 +168,7 @@ def _render_original(found: Draft) -> Iterator[Shown]:
     if found.kept == "elsewhere" and not found.body:
         yield "  not copied here; see the original file"
     else:
-        yield Passage(found.body.decode("utf-8", "replace").rstrip("\n"))
+        yield MultilineText(found.body.decode("utf-8", "replace").rstrip("\n"))
 
 
 @review.command()

@@ -17,7 +17,7 @@ from truekeep.interfaces.cli.json_fields import to_json
 from truekeep.interfaces.cli.options import exit_code_option, in_workspace, since_option
 from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
-from truekeep.interfaces.cli.terminal import Aside, Passage, echo, style
+from truekeep.interfaces.cli.terminal import Aside, MultilineText, echo, style
 from truekeep.memory.file_scan import STORES
 from truekeep.search.searcher import STANDINGS, Hit
 from truekeep.text.unicode import clip
@@ -204,7 +204,7 @@ def get(opened: Workspace, path: str, first: int | None, lines: int | None) -> N
 
 
 def _render_excerpt(excerpt: Excerpt) -> Iterator[Shown]:
-    yield Passage(excerpt.text)
+    yield MultilineText(excerpt.text)
     for verdict in excerpt.verdicts:
         if verdict.verdict in _VERDICT_COLOURS:
             what = f"line {verdict.claim.line}: {clip(verdict.claim.shown, 60)}: {verdict.why}"

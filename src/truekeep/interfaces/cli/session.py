@@ -22,7 +22,7 @@ from truekeep.interfaces.cli.options import (
     writer_option,
 )
 from truekeep.interfaces.cli.output import emit
-from truekeep.interfaces.cli.terminal import Passage, can_ask, note, print_note
+from truekeep.interfaces.cli.terminal import MultilineText, can_ask, note, print_note
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
@@ -71,7 +71,7 @@ def wake(opened: Workspace, budget: int | None, harness: str | None, repo: str |
     shown = [{"title": title, "pieces": count} for title, count in brief.shown]
     left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
     data = {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left}
-    emit("wake", data, [Passage(brief.text)])
+    emit("wake", data, [MultilineText(brief.text)])
 
 
 @click.command()

@@ -46,7 +46,7 @@ class Aside(NamedTuple):
     line: str
 
 
-class Passage(NamedTuple):
+class MultilineText(NamedTuple):
     """A text whose line breaks and tabs stay, among the lines that a command shows."""
 
     text: str

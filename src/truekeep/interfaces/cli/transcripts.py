@@ -16,7 +16,7 @@ from truekeep.interfaces.cli.options import in_workspace_if_any, since_option
 from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
-from truekeep.interfaces.cli.terminal import Aside, Passage, style
+from truekeep.interfaces.cli.terminal import Aside, MultilineText, style
 from truekeep.text.unicode import clip
 from truekeep.transcripts.service import parse_turns, shorten_names
 from truekeep.workspace import producer
@@ -151,7 +151,7 @@ def _render_conversation(told: Conversation, chosen: Sequence[tuple[int, Turn]])
         parts = (f"[{number}]", local_minute(turn.at), f"line {turn.line}")
         yield ""
         yield f"{who} {style('  '.join(filter(None, parts)), dim=True)}"
-        yield from (Passage(_wrapped(line) if line.strip() else "") for line in turn.text.split("\n"))
+        yield from (MultilineText(_wrapped(line) if line.strip() else "") for line in turn.text.split("\n"))
 
 
 def _wrapped(line: str) -> str:
