@@ -1,15 +1,17 @@
-"""Finds the definitions in a source file, with their scopes and lines.
+"""Find what a source file defines: the text of a file goes in, names with their scopes and lines come out.
 
-This is lexing, not parsing. One regular expression per language separates comments and strings from code; then a walker
-finds definitions by indentation (Python), by keywords and braces (JavaScript, Rust, Go ...), by the words before a
-bracket (Java, C ...), by lines (Ruby, shell, SQL ...) or by keys (YAML, TOML ...). This reads a repository in about a
-second and any file in linear time: patterns do not backtrack, and lookahead is limited by a budget called fuel.
+- `lexer` and `tokens` tell comments and strings from code, for every language. This is light: it runs over whole
+  repositories.
+- `syntax_tree` finds the definitions of most languages: a tree-sitter grammar parses, a query in `queries/` says what
+  counts.
+- `python` goes by indentation, `line_based` by lines, `schemas` by braces, `config_files` by keys; `registry` says
+  which reads what.
 
-A name that is called, imported or mentioned is not a definition. In doubt, a definition is missed rather than invented,
-because an invented one would confirm something that is gone. Locals and parameters do not count.
+A name that is called, imported or mentioned is not defined. When in doubt a definition is missed rather than invented,
+because an invented one makes code that is gone look alive. Locals and parameters do not count.
 
-All texts are bytes and all offsets count bytes. Nothing here reads files or knows about claims. The module of a
-language is imported when the first file in that language is read: see `registry`.
+All texts are bytes and all offsets count bytes. Nothing here reads a file or knows what a claim is. The module of a
+language, and its grammar, are imported when the first file of it is read.
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ from truekeep.verify.languages.definition import Definition, body_digest
 from truekeep.verify.languages.lexer import repaint, without_comments
 from truekeep.verify.languages.registry import MARKUP, WALKERS, is_config, language_of
 from truekeep.verify.languages.tokens import LEXES
-from truekeep.verify.languages.walker import WalkResult
+from truekeep.verify.languages.walker import WalkResult, is_text
 
 __all__ = ["Definition", "body_digest", "clean", "definitions", "is_config", "language_of", "names"]
 
@@ -53,7 +55,7 @@ def names(cleaned: bytes, language: str) -> list[bytes]:
     if walk is None:
         return []
     found = [cleaned[mark.begin - 1 : mark.end - 1] for mark in walk(cleaned, language).marks]
-    return found if cleaned.isascii() else [name for name in found if _is_text(name)]
+    return found if cleaned.isascii() else [name for name in found if is_text(name)]
 
 
 def definitions(cleaned: bytes, language: str) -> list[Definition]:
@@ -62,7 +64,7 @@ def definitions(cleaned: bytes, language: str) -> list[Definition]:
     if walk is None:
         return []
     walked = walk(cleaned, language)
-    marks = [mark for mark in walked.marks if _is_text(cleaned[mark.begin - 1 : mark.end - 1])]
+    marks = [mark for mark in walked.marks if is_text(cleaned[mark.begin - 1 : mark.end - 1])]
     walked.finish(cleaned, walked.text, marks, language)
     breaks = [match.start() for match in re.finditer(b"\n", cleaned)]
     found = []
@@ -91,11 +93,3 @@ def _walker(language: str) -> Callable[[bytes, str], WalkResult] | None:
         return None
     walk: Callable[[bytes, str], WalkResult] = import_module(f"{__name__}.{WALKERS[language]}").walk
     return walk
-
-
-def _is_text(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from truekeep.verify.languages.lexer import BLANK, repaint, without_comments, without_strings
+from truekeep.verify.languages.lexer import BLANK, repaint, without_comments
 from truekeep.verify.languages.patterns import Patterns
 
 _PATTERNS = Patterns({"script": rb"(?i)<(script|style)\b[^<>]*+>((?:[^<]++|<(?!/\1))*+)"})
@@ -21,13 +21,12 @@ def clean_markup(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-def opaque_markup(cleaned: bytes) -> bytes:
-    """Return the framed scripts of a template with strings replaced by quotes; everything else is blanked."""
-    parts = [b"\n"]
+def only_scripts(cleaned: bytes) -> bytes:
+    """The scripts of a template where they stand, and blanks instead of the rest."""
+    parts: list[bytes] = []
     at = 0
     for match in _PATTERNS["script"].finditer(cleaned):
-        parts.append(cleaned[at : match.start(2)].translate(BLANK))
         is_script = match[1].lower() == b"script"
-        parts.append(repaint(match[2], "javascript", without_strings) if is_script else match[2].translate(BLANK))
+        parts += (cleaned[at : match.start(2)].translate(BLANK), match[2] if is_script else match[2].translate(BLANK))
         at = match.end(2)
-    return b"".join((*parts, cleaned[at:].translate(BLANK), b"\n"))
+    return b"".join((*parts, cleaned[at:].translate(BLANK)))

@@ -11,6 +11,17 @@ _PATTERNS = Patterns(
         "directive": rb"\n\h*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
         "define": rb"\n\h*+#\h*+define\h++([A-Za-z_]\w*+)",
         "condition": rb"\n\h*+#\h*+(if|elif|else|endif)",
+        # A file does not say what its macros mean: API of `API int f()`, `class API Box`, `int f() API;`, `if API (x)`
+        "macro word": rb"(?<![\w.>])[A-Z][A-Z0-9]*+_?[A-Z0-9_]++(?:\([^()\n]*+\))?+\s++"
+        rb"(?=[A-Za-z_][\w:]*+(?:<[^<>\n]*+>)?+(?:\s*+[*&]++\s*+|\s++)(?:[A-Za-z_]|\([*&]?\w++\)\s*+\()|template\b)"
+        rb"|(?:(?<=class )|(?<=struct ))[A-Z][A-Z0-9_]++(?:\([^()\n]*+\))?+\h++(?=[A-Za-z_])"
+        rb"|(?<=\))(?:\s++[A-Z][A-Z0-9_]++(?:\([^()\n]*+\))?+)++(?=\s*+[;{])"
+        rb"|(?<=\bif )[A-Z][A-Z0-9_]++(?= \()"
+        rb"|(?<=\n)[A-Z][A-Z0-9_]++PARENS\h*+(?=\n++[^{\n])",
+        "cpp macro": rb"(?<![\w.>(,=])[A-Z][A-Z0-9]*+_[A-Z0-9_]++\h++(?=(?:explicit\h++)?~?[A-Za-z_]\w*+\h*+\()"
+        rb"|(?<=\w)\h++[A-Z][A-Z0-9]*+_[A-Z0-9_]++(?=\s*+[,)])"
+        rb"|(?<=\n)[A-Z][A-Z0-9]*+_[A-Z0-9_]++\h*+(?=\n\s*+[^\s}=,{(;])",
+        "macro parameter": rb"(?<=[,<])(\s*+)([A-Z][A-Z0-9_]{3,}+PARENS)(?=\s*+>)",
     }
 )
 
@@ -47,3 +58,14 @@ def without_directives(text: bytes, macros: list[DefinitionMark]) -> bytes:
                 branches[-1] = (opened, closed, False)
     parts.append(text[at:])
     return b"".join(parts)
+
+
+def without_macro_words(text: bytes) -> bytes:
+    """Blank the words in capitals around a declaration, such as `API` of `class API Box {`."""
+    return _PATTERNS["macro word"].sub(lambda match: match[0].translate(BLANK), text)
+
+
+def without_cpp_macros(text: bytes) -> bytes:
+    """Blank macros around constructors and parameters, and put a type for those that are template parameters."""
+    text = _PATTERNS["cpp macro"].sub(lambda match: match[0].translate(BLANK), text)
+    return _PATTERNS["macro parameter"].sub(lambda match: match[1] + b"int" + match[2][3:].translate(BLANK), text)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 _EXTENSIONS = {
     extension: language
     for language, extensions in {
@@ -69,18 +71,53 @@ _CONFIG = frozenset(("yaml", "toml", "json", "ini", "env", "properties"))
 MARKUP = frozenset(("vue", "svelte", "html"))
 
 
-WALKERS = {  # language → the module of this package that finds its definitions
-    language: module
-    for module, languages in {
-        "python": "python",
-        "javascript": "javascript typescript vue svelte html",
-        "go": "go",
-        "keywords": "rust kotlin swift scala groovy php zig protobuf graphql",
-        "c_family": "java csharp dart c cpp",
-        "line_based": "ruby lua elixir perl shell haskell ocaml nim sql make dockerfile terraform css",
-        "config_files": "yaml toml json ini env properties",
-    }.items()
-    for language in languages.split()
+class Grammar(NamedTuple):
+    """A grammar from the package index, and the query in `queries/` that is run on its trees."""
+
+    query: str
+    module: str
+    function: str = "language"
+
+
+_TYPESCRIPT = Grammar("typescript", "tree_sitter_typescript", "language_typescript")
+_TSX = Grammar("typescript", "tree_sitter_typescript", "language_tsx")
+GRAMMARS: dict[str, tuple[Grammar, ...]] = {  # the first one that parses a file without errors counts
+    "c": (Grammar("c", "tree_sitter_c"),),
+    "cpp": (Grammar("cpp", "tree_sitter_cpp"),),
+    "csharp": (Grammar("csharp", "tree_sitter_c_sharp"),),
+    "dart": (Grammar("dart", "tree_sitter_dart"),),
+    "elixir": (Grammar("elixir", "tree_sitter_elixir"),),
+    "go": (Grammar("go", "tree_sitter_go"),),
+    "groovy": (Grammar("groovy", "tree_sitter_groovy"),),
+    "haskell": (Grammar("haskell", "tree_sitter_haskell"),),
+    "html": (Grammar("javascript", "tree_sitter_javascript"),),
+    "java": (Grammar("java", "tree_sitter_java"),),
+    "javascript": (Grammar("javascript", "tree_sitter_javascript"),),
+    "kotlin": (Grammar("kotlin", "tree_sitter_kotlin"),),
+    "lua": (Grammar("lua", "tree_sitter_lua"),),
+    "php": (Grammar("php", "tree_sitter_php", "language_php"),),
+    "ruby": (Grammar("ruby", "tree_sitter_ruby"),),
+    "rust": (Grammar("rust", "tree_sitter_rust"),),
+    "scala": (Grammar("scala", "tree_sitter_scala"),),
+    "svelte": (_TYPESCRIPT, _TSX),
+    "swift": (Grammar("swift", "tree_sitter_swift"),),
+    "terraform": (Grammar("terraform", "tree_sitter_hcl"),),
+    "typescript": (_TYPESCRIPT, _TSX),
+    "vue": (_TYPESCRIPT, _TSX),
+    "zig": (Grammar("zig", "tree_sitter_zig"),),
+}
+WALKERS = {  # the module of this package that finds what a file defines
+    **dict.fromkeys(GRAMMARS, "syntax_tree"),
+    **{
+        language: module
+        for module, languages in {
+            "python": "python",
+            "schemas": "protobuf graphql",
+            "line_based": "perl shell ocaml nim sql make dockerfile css",
+            "config_files": "yaml toml json ini env properties",
+        }.items()
+        for language in languages.split()
+    },
 }
 
 

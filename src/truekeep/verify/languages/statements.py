@@ -6,26 +6,13 @@ import re
 
 from truekeep.verify.languages.lexer import NEWLINE, SEMICOLON
 from truekeep.verify.languages.patterns import Patterns
-from truekeep.verify.languages.walker import DefinitionMark, trimmed
 
-_SEMICOLONS = frozenset(("java", "csharp", "c", "cpp", "rust", "dart", "php", "protobuf"))
 _PATTERNS = Patterns(
     {
         "statement end": rb"[(\[{)\]};\n]",
         "goes on": rb"\s*+(?:[.?:|&=+*/<>)]|-(?!-)|where\b|extends\b|implements\b|with\b)",
-        "attribute line": rb"\h*+(?:@\w|#!?\[|\[[A-Z]\w*+[\](])",
     }
 )
-
-
-def finish_braces(cleaned: bytes, text: bytes, marks: list[DefinitionMark], language: str) -> None:
-    """Set the start and end of definitions: without a body they end with their statement; attributes belong to them."""
-    source = b"\n" + cleaned
-    ends = Statements(text, semicolons=language in _SEMICOLONS)
-    for mark in marks:
-        if mark.start < 0:
-            mark.start = _statement_start(text, mark.begin)
-        mark.stop = trimmed(source, mark.end, mark.stop if mark.stop >= 0 else ends.end(mark.end))
 
 
 class Statements:
@@ -77,19 +64,3 @@ def goes_on(text: bytes, at: int) -> bool:
     if before[-1:] in (b"=", b"+", b"|", b"&", b"?", b":", b"(", b"*", b".", b"\\", b"<") or before == b"=>":
         return True
     return _PATTERNS["goes on"].match(text, at) is not None
-
-
-def _statement_start(text: bytes, at: int) -> int:
-    """Return where a statement begins on its line, including attributes on the lines before."""
-    line = text.rfind(b"\n", max(0, at - 2000), at) + 1
-    if not line:
-        return at
-    start = max(line, *(text.rfind(mark, line, at) + 1 for mark in (b";", b"{", b"}")))
-    if start == line:
-        for _ in range(20):
-            above = text.rfind(b"\n", max(0, line - 2000), line - 1) + 1
-            if above and _PATTERNS["attribute line"].match(text, above):
-                start = line = above
-            else:
-                break
-    return start + len(text[start:at]) - len(text[start:at].lstrip())

@@ -52,6 +52,15 @@ def trimmed(text: bytes, begin: int, stop: int) -> int:
     return begin
 
 
+def is_text(data: bytes) -> bool:
+    """Whether these bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def indent_of(text: bytes, line: int, end: int) -> int:
     return len(text[line:end]) - len(text[line:end].lstrip(b" \t"))
 

@@ -1,0 +1,7 @@
+(config_file (body (block (identifier) @_kind (string_lit (template_literal)) . (string_lit (template_literal) @name)
+  (#any-of? @_kind "resource" "data")) @resource.leaf))
+(config_file (body (block (identifier) @_kind . (string_lit (template_literal) @name)
+  (#any-of? @_kind "variable" "output" "module" "provider")) @variable.leaf))
+(config_file (body (block (identifier) @_locals (body (attribute (identifier) @name) @variable)
+  (#eq? @_locals "locals"))))
+(config_file (body (attribute (identifier) @name) @variable))
