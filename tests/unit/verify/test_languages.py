@@ -1406,7 +1406,18 @@ def test_a_hostile_file_neither_crashes_nor_hangs(what: str, monkeypatch: pytest
 def test_a_file_that_takes_too_long_is_searched_for_keywords(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(syntax_tree, "_SECONDS", -1.0)
     text = 'pub struct Point { x: u8 }\nlet text = "fn ghost() {}";\npub(crate) fn distance(a: Point) -> u8 { 1 }\n'
+    text += "use a::b;\n" * 500
     assert listed(defined(text, "rust")) == ["1 Point", "3 distance"]
+
+
+@pytest.mark.parametrize("path", SAMPLES)
+def test_asking_for_one_name_gives_the_same_definitions(path: str) -> None:
+    language = language_of(path)
+    cleaned = clean(SAMPLES[path][0].encode(), language)
+    found = definitions(cleaned, language)
+    for name in {one.name for one in found}:
+        assert definitions(cleaned, language, {name}) == [one for one in found if one.name == name]
+    assert definitions(cleaned, language, {"nothing_has_this_name"}) == []
 
 
 def test_every_query_fits_its_grammar() -> None:

@@ -1,34 +1,34 @@
-"""Find what a source file defines: the text of a file goes in, names with their scopes and lines come out.
+"""Finds the definitions in a source file, with their scopes and lines.
 
-- `lexer` and `tokens` tell comments and strings from code, for every language. This is light: it runs over whole
-  repositories.
+- `lexer` and `tokens` separate comments and strings from code, for every language. This is fast: it runs on every file
+  of a repository.
 - `syntax_tree` finds the definitions of most languages: a tree-sitter grammar parses, a query in `queries/` says what
-  counts.
+  counts. This takes several times as long, so it runs only on files that contain a name that a claim asks for.
 - `python` goes by indentation, `line_based` by lines, `schemas` by braces, `config_files` by keys; `registry` says
-  which reads what.
+  which module reads what.
 
-A name that is called, imported or mentioned is not defined. When in doubt a definition is missed rather than invented,
-because an invented one makes code that is gone look alive. Locals and parameters do not count.
+A name that is called, imported or mentioned is not a definition. In doubt, a definition is missed rather than invented,
+because an invented one would confirm something that is gone. Locals and parameters do not count.
 
-All texts are bytes and all offsets count bytes. Nothing here reads a file or knows what a claim is. The module of a
-language, and its grammar, are imported when the first file of it is read.
+All texts are bytes and all offsets count bytes. Nothing here reads files or knows about claims. The module of a
+language, and its grammar, are imported when the first file in that language is read.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Collection
 from functools import cache
 from importlib import import_module
 
 from truekeep.verify.languages.definition import Definition, body_digest
 from truekeep.verify.languages.lexer import repaint, without_comments
-from truekeep.verify.languages.registry import MARKUP, WALKERS, is_config, language_of
+from truekeep.verify.languages.registry import MARKUP, WALKERS, has_grammar, is_config, language_of
 from truekeep.verify.languages.tokens import LEXES
-from truekeep.verify.languages.walker import WalkResult, is_text
+from truekeep.verify.languages.walker import Walk, is_text
 
-__all__ = ["Definition", "body_digest", "clean", "definitions", "is_config", "language_of", "names"]
+__all__ = ["Definition", "body_digest", "clean", "definitions", "has_grammar", "is_config", "language_of", "names"]
 
 
 def clean(data: bytes, language: str) -> bytes:
@@ -50,30 +50,36 @@ def clean(data: bytes, language: str) -> bytes:
 
 
 def names(cleaned: bytes, language: str) -> list[bytes]:
-    """Return every name that a cleaned file defines, with repetitions. Fast, because it runs on a whole repository."""
+    """Return every name that a cleaned file defines, with repetitions."""
     walk = _walker(language)
     if walk is None:
         return []
-    found = [cleaned[mark.begin - 1 : mark.end - 1] for mark in walk(cleaned, language).marks]
+    found = [cleaned[mark.begin - 1 : mark.end - 1] for mark in walk(cleaned, language, None).marks]
     return found if cleaned.isascii() else [name for name in found if is_text(name)]
 
 
-def definitions(cleaned: bytes, language: str) -> list[Definition]:
-    """Return the definitions with their scopes, lines and offsets, in file order."""
+def definitions(cleaned: bytes, language: str, wanted: Collection[str] | None = None) -> list[Definition]:
+    """Return the definitions with their scopes, lines and offsets, in file order; or only those with a wanted name."""
     walk = _walker(language)
     if walk is None:
         return []
-    walked = walk(cleaned, language)
+    needles = None if wanted is None else [name.encode("utf-8", "surrogateescape") for name in wanted]
+    if needles is not None and not any(needle in cleaned for needle in needles):
+        return []
+    walked = walk(cleaned, language, needles)
     marks = [mark for mark in walked.marks if is_text(cleaned[mark.begin - 1 : mark.end - 1])]
     walked.finish(cleaned, walked.text, marks, language)
     breaks = [match.start() for match in re.finditer(b"\n", cleaned)]
     found = []
     for mark in marks:  # a walker's text begins with a line break, so its offsets are one too high
         begin, end = mark.begin - 1, mark.end - 1
+        name = cleaned[begin:end].decode()
+        if wanted is not None and name not in wanted:
+            continue
         stop = min(max(mark.stop - 1, end), len(cleaned))
         found.append(
             Definition(
-                cleaned[begin:end].decode(),
+                name,
                 mark.scope.decode("utf-8", "replace"),
                 mark.kind,
                 bisect_left(breaks, begin) + 1,
@@ -87,9 +93,9 @@ def definitions(cleaned: bytes, language: str) -> list[Definition]:
 
 
 @cache
-def _walker(language: str) -> Callable[[bytes, str], WalkResult] | None:
+def _walker(language: str) -> Walk | None:
     """Return the `walk` function for a language; None if its files define nothing."""
     if language not in WALKERS:
         return None
-    walk: Callable[[bytes, str], WalkResult] = import_module(f"{__name__}.{WALKERS[language]}").walk
+    walk: Walk = import_module(f"{__name__}.{WALKERS[language]}").walk
     return walk

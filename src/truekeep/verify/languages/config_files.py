@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from truekeep.verify.languages.lexer import BLANK, framed, repaint, without_text_blocks
 from truekeep.verify.languages.patterns import Patterns
 from truekeep.verify.languages.walker import DefinitionMark, WalkResult, column_of, dedent_to, join, trimmed
@@ -23,7 +25,7 @@ _PATTERNS = Patterns(
 )
 
 
-def walk(cleaned: bytes, language: str) -> WalkResult:
+def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
     return _walk_json(cleaned) if language == "json" else _walk_keys(cleaned, language)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from truekeep.verify.languages.lexer import framed, opaque
@@ -98,7 +99,7 @@ def _pattern_of(language: str) -> re.Pattern[bytes]:
     return compile_pattern(_LINES[language].pattern)
 
 
-def walk(cleaned: bytes, language: str) -> WalkResult:
+def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
     table = _LINES[language]
     text = opaque(cleaned, language) if table.opaque else framed(cleaned)
     found: list[DefinitionMark] = []

@@ -134,6 +134,11 @@ def language_of(path: str) -> str:
     return _EXTENSIONS.get(extension, "") if stem else ""
 
 
+def has_grammar(language: str) -> bool:
+    """Whether definitions in this language are found by parsing."""
+    return language in GRAMMARS
+
+
 def is_config(language: str) -> bool:
     """Whether files in this language contain keys and values rather than code."""
     return language in _CONFIG

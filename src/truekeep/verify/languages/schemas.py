@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from truekeep.verify.languages.lexer import CLOSING, opaque
 from truekeep.verify.languages.patterns import Patterns
 from truekeep.verify.languages.statements import Statements
@@ -24,7 +26,7 @@ _LABELS = {"fragment": "function", "operation": "function"}
 _CODE = frozenset(("fragment", "operation"))  # selections in them define nothing
 
 
-def walk(cleaned: bytes, language: str) -> WalkResult:
+def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
     text = opaque(cleaned, language)
     found: list[DefinitionMark] = []
     blocks: list[tuple[str, bytes, DefinitionMark | None]] = [("", b"", None)]

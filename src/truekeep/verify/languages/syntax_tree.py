@@ -25,12 +25,12 @@ an error, is searched for keywords with a name behind them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
-from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
+from warnings import catch_warnings, simplefilter
 
 from truekeep.verify.languages.lexer import framed, repaint, without_strings
 from truekeep.verify.languages.markup import only_scripts
@@ -45,11 +45,12 @@ if TYPE_CHECKING:
 
 _SECONDS = 0.25  # of CPU time that parsing any file may take ...
 _SECONDS_PER_BYTE = 1e-6  # ... and what its size adds: about five times what a usual file needs
+_BEFORE_NAME = 600  # bytes before a wanted name in which its attributes end
+_WHOLE_FILE_QUERIES = frozenset(("csharp",))  # `namespace A;` holds what follows, wherever that is
 _SMALL = 20_000  # bytes that are parsed in any case
 _MINIFIED_LINE = 400  # bytes of an average line of a file that a program wrote
 _MAX_UNBALANCED = 500  # brackets that are not closed: recovering from them takes some grammars minutes
 _BRACKETS = ((b"(", b")"), (b"[", b"]"), (b"{", b"}"))
-_CHUNK = 256  # bytes that the parser reads at a time; the clock is looked at as often
 _ONLY_ASCII = bytes(byte if byte < 128 else 95 for byte in range(256))  # bytes that are no UTF-8 crash some grammars
 _TYPES = frozenset(
     (
@@ -96,8 +97,32 @@ _KEYWORD_KINDS = {
 }
 
 
-def walk(cleaned: bytes, language: str) -> WalkResult:
-    """Find the definitions of a file without comments."""
+def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:
+    """Find the definitions of a file without comments; if names are wanted, only those close to one of them."""
+    source = _parse_source(cleaned, language)
+    ranges = None if wanted is None else _ranges_around(source.text, wanted)
+    if source.tree is None:
+        found = list(_search_keywords(source.text, 0, len(source.text), source.language, b""))
+    elif ranges is None or source.grammar.query in _WHOLE_FILE_QUERIES:
+        found = _Sweep(source, _read_matches(source, [None])).found
+    else:
+        found = _Sweep(source, _read_matches(source, ranges)).found
+    return WalkResult(source.macros + found, source.text, _finish)
+
+
+class _Source(NamedTuple):
+    """A file as it is parsed."""
+
+    text: bytes
+    language: str
+    grammar: Grammar
+    tree: Tree | None
+    """None if parsing took too long."""
+    macros: list[DefinitionMark]
+
+
+@lru_cache(maxsize=2)
+def _parse_source(cleaned: bytes, language: str) -> _Source:
     text = framed(only_scripts(cleaned) if language in MARKUP else cleaned)
     if not is_text(text):
         text = text.translate(_ONLY_ASCII)
@@ -115,11 +140,23 @@ def walk(cleaned: bytes, language: str) -> WalkResult:
         tree = _parse(text, grammar)
         if tree is None or not tree.root_node.has_error:
             break
-    if tree is None:
-        found = list(_search_keywords(text, 0, len(text), language, b""))
-    else:
-        found = _Sweep(text, language, _read_matches(text, tree, grammar)).found
-    return WalkResult(macros + found, text, _finish)
+    return _Source(text, language, grammar, tree, macros)
+
+
+def _ranges_around(text: bytes, wanted: Sequence[bytes]) -> list[tuple[int, int]] | None:
+    """Return the parts of a text that decide what the wanted names are; None if these are most of it."""
+    ranges: list[tuple[int, int]] = []
+    size = 0
+    spots = sorted((match.start(), match.end()) for name in wanted for match in re.finditer(re.escape(name), text))
+    for begin, end in spots:
+        start = max(0, begin - _BEFORE_NAME)
+        if ranges and start <= ranges[-1][1]:
+            size += end - ranges[-1][1]
+            ranges[-1] = ranges[-1][0], end
+        else:
+            size += end - start
+            ranges.append((start, end))
+    return None if 2 * size > len(text) else ranges
 
 
 @cache
@@ -150,26 +187,21 @@ def _query_text(name: str) -> str:
 
 
 def _parse(text: bytes, grammar: Grammar) -> Tree | None:
-    """Parse a text; None when that takes too long.
-
-    Error recovery can take quadratic time. The parser's own progress callback crashed in the Python binding (0.25 and
-    0.26, on Python 3.11), so the function that feeds the parser looks at the clock, and lets the text end early.
-    """
+    """Parse a text; None if that takes too long, because error recovery can take quadratic time."""
     is_minified = len(text) > _SMALL and len(text) > _MINIFIED_LINE * text.count(b"\n")
     if is_minified or any(
         abs(text.count(opening) - text.count(closing)) > _MAX_UNBALANCED for opening, closing in _BRACKETS
     ):
         return None
-    deadline = thread_time() + _SECONDS + _SECONDS_PER_BYTE * len(text)
-    is_late = False
-
-    def read(at: int, _: tuple[int, int]) -> bytes:
-        nonlocal is_late
-        is_late = is_late or thread_time() > deadline
-        return b"" if is_late else text[at : at + _CHUNK]
-
-    tree = _parser(grammar).parse(read)
-    return None if is_late else tree
+    parser = _parser(grammar)
+    with catch_warnings():
+        simplefilter("ignore", DeprecationWarning)
+        parser.timeout_micros = max(1, int(1e6 * (_SECONDS + _SECONDS_PER_BYTE * len(text))))  # 0: no limit
+    try:
+        return parser.parse(text)
+    except ValueError:  # it took too long
+        parser.reset()
+        return None
 
 
 class _Definition(NamedTuple):
@@ -200,12 +232,26 @@ class _Matches(NamedTuple):
     unparsed: list[tuple[int, int]]
 
 
-def _read_matches(text: bytes, tree: Tree, grammar: Grammar) -> _Matches:
+def _find_matches(
+    source: _Source, ranges: Sequence[tuple[int, int] | None]
+) -> Iterator[tuple[int, dict[str, list[Node]]]]:
+    """Run a query on parts of a syntax tree, or on all of it."""
     from tree_sitter import QueryCursor
 
+    assert source.tree is not None
+    cursor = QueryCursor(_query(source.grammar))
+    for part in ranges:
+        if part is not None:
+            cursor.set_byte_range(*part)
+        yield from cursor.matches(source.tree.root_node)
+
+
+def _read_matches(source: _Source, ranges: Sequence[tuple[int, int] | None]) -> _Matches:
+    text, tree = source.text, source.tree
+    assert tree is not None
     found = _Matches({}, {}, {}, [])
     ignored: dict[int, int] = {}
-    for order, captures in QueryCursor(_query(grammar)).matches(tree.root_node):
+    for order, captures in _find_matches(source, ranges):
         if "name" in captures or "declarator" in captures:
             definition = _read_definition(text, order, captures)
             if definition is not None:
@@ -358,8 +404,8 @@ class _Region(NamedTuple):
 class _Sweep:
     """Goes through a file's matches in order, and finds out what each definition belongs to and whether it counts."""
 
-    def __init__(self, text: bytes, language: str, matches: _Matches) -> None:
-        self.text = text
+    def __init__(self, source: _Source, matches: _Matches) -> None:
+        self.text = text = source.text
         self.found: list[DefinitionMark] = []
         self._attributes = matches.attributes
         self._stack = [_Region(0, len(text), b"", False, None)]
@@ -380,7 +426,7 @@ class _Sweep:
                 self._enter(start, -stop, *item)
             elif start >= unparsed:
                 unparsed = -stop
-                marks = _search_keywords(text, max(0, start - 1), -stop, language, self._stack[-1].scope)
+                marks = _search_keywords(text, max(0, start - 1), -stop, source.language, self._stack[-1].scope)
                 self.found += (mark for mark in marks if mark.begin not in known)
 
     def _enter(self, start: int, stop: int, kind: str, name: bytes) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -33,6 +33,12 @@ class WalkResult(NamedTuple):
     marks: list[DefinitionMark]
     text: bytes
     finish: Finish
+
+
+Walk = Callable[[bytes, str, Sequence[bytes] | None], WalkResult]
+"""A walker: the code of a file, its language, and the names that are asked for (None: all).
+
+It may return others, too."""
 
 
 def join(scope: bytes, name: bytes) -> bytes:
