@@ -24,7 +24,7 @@ SCHEMA = Schema(
     FACTS,
     """
 CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
-CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a blob defines: CRC-32 of each name
+CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a blob defines: CRC-32 of each name; no row: none, or not parsed yet
 CREATE TABLE words (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- the words of its code
 CREATE TABLE mentions (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);   -- the words of its comments, or of a document
 CREATE TABLE outline (id INTEGER PRIMARY KEY, definitions TEXT NOT NULL);
@@ -58,6 +58,12 @@ CREATE TABLE url (url TEXT PRIMARY KEY, at REAL NOT NULL, status INTEGER NOT NUL
 )
 
 
+_KEYS = {
+    "names": "SELECT id, keys FROM names WHERE id BETWEEN ? AND ?",
+    "words": "SELECT id, keys FROM words WHERE id BETWEEN ? AND ?",
+    "mentions": "SELECT id, keys FROM mentions WHERE id BETWEEN ? AND ?",
+    "unparsed words": "SELECT id, keys FROM words WHERE id BETWEEN ? AND ? AND id NOT IN (SELECT id FROM names)",
+}
 _Result = TypeVar("_Result")
 
 
@@ -174,10 +180,9 @@ class FactsCache:
 
     def keys(self, table: str, ranges: Iterable[tuple[int, int]]) -> Iterator[tuple[int, bytes]]:
         """Yield the id and keys of each blob in these ranges, ordered by id."""
-        assert table in ("names", "words", "mentions")
         with self._detect_damage():
             for first, last in ranges:
-                yield from self._db.execute(f"SELECT id, keys FROM {table} WHERE id BETWEEN ? AND ?", (first, last))  # noqa: S608
+                yield from self._db.execute(_KEYS[table], (first, last))
 
     # Answers that are slow to get from git.
 

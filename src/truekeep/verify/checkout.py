@@ -2,7 +2,8 @@
 
 Both list their paths, what each file defines, and which words its code contains. Git lists the files and truekeep reads
 them. Git commands that compare the work tree are not used, because they run filters that a repository can configure.
-Facts are cached by blob id, so the next run stats each file and reads only those that changed. Symlinks count as names
+Facts are cached by blob id, so the next run stats each file and reads only those that changed. Languages with a grammar
+are parsed on demand: a current file when a claim asks for one of its words, an old one for the names in question only. Symlinks count as names
 and are never followed, and no file is opened through a symlinked folder.
 """
 
@@ -13,7 +14,8 @@ import os
 import stat
 import time
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
 from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b, sha1
@@ -24,8 +26,17 @@ from truekeep.core.git import Git
 from truekeep.core.model import WRITERS
 from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache
-from truekeep.verify.file_kinds import FileKind, key_of, kind_of, language_for, read_facts
-from truekeep.verify.languages import clean, definitions
+from truekeep.verify.file_kinds import (
+    FileKind,
+    key_of,
+    kind_of,
+    language_for,
+    names_to_keys,
+    prefer,
+    read_facts,
+    word_in,
+)
+from truekeep.verify.languages import clean, definitions, has_grammar
 from truekeep.verify.results import stamp_of
 
 MAX_SOURCE_BYTES = 1_000_000  # larger files are not read
@@ -33,6 +44,7 @@ MAX_SOURCE_BYTES = 1_000_000  # larger files are not read
 RECENT_CHANGE_NS = 2_000_000_000
 _HANDOFF_FOLDERS = tuple(f"{folder}/" for folder in WRITERS.values())
 _FILES_PER_BATCH = 512  # read between two checks of the deadline
+_ENOUGH_DEFINING_FILES = 24  # of one name; no more files are parsed for it, the least likely ones
 _NAME_ONLY_STAT = (0, 0, 0, 0)  # stored instead of a stat for submodules and links, which are not read
 _SPARSE_STAT = (0, 0, 0, 1)  # the same for files outside a sparse checkout, which are read from git
 
@@ -66,7 +78,9 @@ class FileTree:
         self.ids = ids  # the cache id of each path's blob; 0: it was not read
         self.is_single = False  # a tree of one file, which is read even if the cache has no facts about it
         self.is_partial = False  # some file could not be read, so a name that is not found may still exist
+        self.deadline: float | None = None
         self._found: dict[str, dict[str, list[str]]] = {}
+        self._defining: dict[str, list[str]] = {}
         self._outlines: dict[str, tuple[StoredDefinition, ...]] = {}
         self._code: dict[str, bytes] = {}
 
@@ -154,6 +168,33 @@ class FileTree:
                 ranges.append((number, number))
         return ranges
 
+    def defining(self, names: Iterable[str]) -> dict[str, list[str]]:
+        """Map each name to the files that define it, parsing files that contain it. Ask for many names at once.
+
+        Two names may share a key, so callers check the definitions themselves.
+        """
+        asked = set(names)
+        if missing := asked - self._defining.keys():
+            self._defining.update(self._find_defining(missing))
+        return {name: self._defining[name] for name in asked}
+
+    def _find_defining(self, names: set[str]) -> dict[str, list[str]]:
+        raise NotImplementedError
+
+    def _unparsed_files_with(self, names: Iterable[str]) -> dict[str, set[str]]:
+        """Map each name to the files whose code contains it and whose definitions are not known yet."""
+        words = {name: word for name in names if (word := word_in(name))}
+        spellings = {spelling for word in words.values() for spelling in (word, f"${word}")}
+        found = self.find("unparsed words", spellings)
+        return {
+            name: {path for path in (*found[word], *found[f"${word}"]) if has_grammar(language_for(path))}
+            for name, word in words.items()
+        }
+
+    def _check_time(self) -> None:
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise VerifyTimeout
+
     def outlines(self, paths: Iterable[str]) -> dict[str, tuple[StoredDefinition, ...]]:
         """Return the definitions of each of these files, with lines and scopes."""
         asked = set(paths)
@@ -177,10 +218,20 @@ class FileTree:
                 for (_, number), (path, data) in zip(missing, self.read([path for path, _ in missing]), strict=True):
                     self._outlines[path] = found = outline_of(data, path) if data is not None else ()
                     if data is not None and number:
-                        self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
+                        self._store_outline(path, number, found)
                     elif data is not None:
                         self.store.remember(self._outline_key(path), json.dumps(found))
         return {path: self._outlines[path] for path in asked}
+
+    def _store_outline(self, path: str, number: int, found: Sequence[StoredDefinition]) -> None:
+        self.store.run("INSERT OR REPLACE INTO outline VALUES (?, ?)", (number, json.dumps(found)))
+        if has_grammar(language_for(path)):
+            keys = names_to_keys(item.name for item in found)
+            self.store.run("INSERT OR REPLACE INTO names VALUES (?, ?)", (number, keys))
+
+    def named(self, path: str, name: str) -> tuple[StoredDefinition, ...]:
+        """Return the definitions of a name in a file."""
+        return tuple(item for item in self.outlines([path])[path] if item.name == name)
 
     def _outline_key(self, path: str) -> str:
         """The cache key for the outline of a file without facts."""
@@ -227,9 +278,9 @@ def outline_of(data: bytes, path: str) -> tuple[StoredDefinition, ...]:
     return outline_in(clean(data, language), language) if language and len(data) <= MAX_SOURCE_BYTES else ()
 
 
-def outline_in(code: bytes, language: str) -> tuple[StoredDefinition, ...]:
-    """Return the definitions in code whose comments are already blanked."""
-    return tuple(StoredDefinition(*item) for item in definitions(code, language))
+def outline_in(code: bytes, language: str, wanted: Collection[str] | None = None) -> tuple[StoredDefinition, ...]:
+    """Return the definitions in code whose comments are already blanked, or only those with a wanted name."""
+    return tuple(StoredDefinition(*item) for item in definitions(code, language, wanted))
 
 
 def digest_in(code: bytes, item: StoredDefinition) -> str:
@@ -247,6 +298,39 @@ class CheckoutFiles(FileTree):
         self.state = state
         self._listing = listing
         self.is_partial = listing.is_partial
+
+    def _find_defining(self, names: set[str]) -> dict[str, list[str]]:
+        found = {name: set(paths) for name, paths in self.find("names", names).items()}
+        names_of: dict[str, frozenset[str]] = {}  # what the files define that are parsed now
+        for name, files in self._unparsed_files_with(names).items():
+            self._parse_until_enough(name, files, found[name], names_of)
+        return {name: list(paths) for name, paths in found.items()}
+
+    def _parse_until_enough(
+        self, name: str, files: set[str], defining: set[str], names_of: dict[str, frozenset[str]]
+    ) -> None:
+        """Parse files that contain a name, the most likely ones first, until enough of them define it."""
+        count = 0
+        for path in prefer(files | defining) if files else ():
+            if path in files:
+                if path not in names_of:
+                    names_of[path] = self._parse(path)
+                if name in names_of[path]:
+                    defining.add(path)
+            count += path in defining
+            if count >= _ENOUGH_DEFINING_FILES:
+                return
+
+    def _parse(self, path: str) -> frozenset[str]:
+        """Find and store the definitions of a file; return their names."""
+        self._check_time()
+        data = self.text(path)
+        if data is None:
+            return frozenset()
+        outline = outline_of(data, path)
+        with self.store.transaction():
+            self._store_outline(path, self.blob_of(path), outline)
+        return frozenset(item.name for item in outline)
 
     def _paths_with_stat(self, wanted_stat: tuple[int, ...]) -> Iterator[tuple[int, str]]:
         """Yield the index and path of each file with this stored stat."""
@@ -407,7 +491,9 @@ def read_checkout(root: str, store: FactsCache, *, deadline: float | None = None
     entries = _read_index(git)
     untracked, folders = _find_untracked(git, root, entries, old)
     listing = _scan_files(git, root, store, entries, untracked, folders, old, deadline)
-    return CheckoutFiles(git, store, listing, state)
+    files = CheckoutFiles(git, store, listing, state)
+    files.deadline = deadline
+    return files
 
 
 def _list_files(git: Git, commit: str) -> Iterator[tuple[str, bytes]]:
@@ -619,8 +705,7 @@ def _add_facts(store: FactsCache, oid: bytes, language: str, data: bytes, path: 
     row = store.row("SELECT id FROM blob WHERE oid = ? AND language = ?", (oid, language))
     if row is not None:
         return int(row[0])
-    names, words, mentions = read_facts(data, language, kind_of(path))
-    return store.add_blob(oid, language, names, words, mentions)
+    return store.add_blob(oid, language, *read_facts(data, language, kind_of(path)))
 
 
 def blob_id(data: bytes) -> bytes:
@@ -734,10 +819,54 @@ class PastTree(FileTree):
         self.commit = commit
         self._git = git
         self._oids = [oid for _, oid in entries]
+        self._named: dict[tuple[str, str], tuple[StoredDefinition, ...]] = {}
 
     def oid(self, path: str) -> bytes | None:
         at = self.position.get(path)
         return self._oids[at] if at is not None else None
+
+    def _find_defining(self, names: set[str]) -> dict[str, list[str]]:
+        found = self.find("names", names)
+        wanted: dict[str, set[str]] = defaultdict(set)
+        for name, files in self._unparsed_files_with(names).items():
+            for path in prefer(files)[:_ENOUGH_DEFINING_FILES]:
+                wanted[path].add(name)
+        self._find_named(wanted)
+        return {
+            name: [*paths, *(path for path, asked in wanted.items() if name in asked and self._named[path, name])]
+            for name, paths in found.items()
+        }
+
+    def named(self, path: str, name: str) -> tuple[StoredDefinition, ...]:
+        """Return the definitions of a name in a file, without those of other names."""
+        if (path, name) not in self._named:
+            self._find_named({path: {name}})
+        return self._named[path, name]
+
+    def _find_named(self, wanted: Mapping[str, set[str]]) -> None:
+        """Find the definitions of the wanted names in each file."""
+        missing: dict[str, set[str]] = {}
+        for path, names in wanted.items():
+            for name in names:
+                known = self.store.answer(self._named_key(path, name)) if self.has(path) else "[]"
+                if known is None:
+                    missing.setdefault(path, set()).add(name)
+                else:
+                    self._named[path, name] = tuple(StoredDefinition(*item) for item in json.loads(known))
+        if not missing:
+            return
+        with self.store.transaction():
+            for path, data in self.read(list(missing)):
+                language = language_for(path)
+                code = clean(data, language) if data is not None else b""
+                items = _definitions_of(self.store, code, language, missing[path])
+                for name in missing[path]:
+                    self._named[path, name] = found = tuple(item for item in items if item.name == name)
+                    if data is not None:
+                        self.store.remember(self._named_key(path, name), json.dumps(found))
+
+    def _named_key(self, path: str, name: str) -> str:
+        return f"named {language_for(path)} {(self.oid(path) or b'').hex()} {name}"
 
     def _outline_key(self, path: str) -> str:
         return f"outline {language_for(path)} {(self.oid(path) or b'').hex()}"
@@ -746,6 +875,36 @@ class PastTree(FileTree):
         names = [oid.hex() if (oid := self.oid(path)) else "" for path in paths]
         for path, (_, data) in zip(paths, self._git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
             yield path, data
+
+
+def _definitions_of(
+    store: FactsCache, code: bytes, language: str, names: Collection[str]
+) -> tuple[StoredDefinition, ...]:
+    """Return the definitions of some names in one of many versions of a file.
+
+    A name whose lines define nothing in one version is not looked for in others that have the same lines.
+    """
+    keys = {name: f"undefined {language} {name} {_digest_of_lines_with(code, name)}" for name in names}
+    asked = {name for name in names if store.answer(keys[name]) is None}
+    found = outline_in(code, language, asked) if asked else ()
+    for name in asked - {item.name for item in found}:
+        store.remember(keys[name], "")
+    return found
+
+
+def _digest_of_lines_with(code: bytes, name: str) -> str:
+    """Return a digest of the lines that contain a name, with the lines around them."""
+    needle = name.encode("utf-8", "surrogateescape")
+    digest = blake2b(digest_size=8)
+    at = code.find(needle)
+    while at >= 0:
+        begin = code.rfind(b"\n", 0, max(0, code.rfind(b"\n", 0, at))) + 1
+        end = code.find(b"\n", at)
+        end = code.find(b"\n", end + 1) if end >= 0 else -1
+        end = end if end >= 0 else len(code)
+        digest.update(code[begin:end])
+        at = code.find(needle, max(end, at + 1))
+    return digest.hexdigest()
 
 
 class OldNameSearch:

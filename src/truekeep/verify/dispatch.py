@@ -111,7 +111,10 @@ def _fix_spelling(world: World, questions: Sequence[Question]) -> Sequence[Quest
     odd = {question.claim.name for question in questions if question.claim.name.endswith(("?", "!"))}
     if not odd:
         return questions
-    known = world.now.find("names", {*odd, *(name.rstrip("?!") for name in odd)})
+    try:
+        known = world.now.defining({*odd, *(name.rstrip("?!") for name in odd)})
+    except VerifyTimeout:
+        return questions
     has_marked_names = any(path.endswith(_MARKED_NAME_ENDINGS) for path in world.now.paths)
 
     def spell(question: Question) -> Question:

@@ -1,5 +1,8 @@
 """Classifies files and extracts the names a file defines, the words of its code, and the words it only mentions.
 
+Names are extracted here only where that is fast: files in a language with a grammar are parsed when a claim asks for one
+of their words (`checkout`).
+
 Words are stored as CRC-32 keys of four bytes, so that a whole repository fits into memory. Keys can collide, so callers
 check the file itself after a match.
 """
@@ -11,9 +14,10 @@ import enum
 import re
 import zlib
 from array import array
+from collections.abc import Iterable
 from functools import lru_cache
 
-from truekeep.verify.languages import clean, language_of, names
+from truekeep.verify.languages import clean, has_grammar, language_of, names
 
 _WORD = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|[0-9]{2,5}(?![0-9])")
 _FLAG = re.compile(rb"(?<![\w-])--[A-Za-z][\w-]*")
@@ -80,18 +84,41 @@ def language_for(path: str) -> str:
     return language_of(path)
 
 
+_KIND_ORDER = {FileKind.CODE: 0, FileKind.TEST: 1, FileKind.VENDORED: 2, FileKind.DOCUMENT: 3, FileKind.OPAQUE: 4}
+
+
+def prefer(paths: Iterable[str]) -> list[str]:
+    """Sort paths by how likely they are meant: code before tests, shallow before deep."""
+    return sorted(set(paths), key=lambda path: (_KIND_ORDER[kind_of(path)], path.count("/"), len(path), path))
+
+
 def key_of(word: str) -> int:
     return zlib.crc32(word.encode("utf-8", "surrogateescape"))
 
 
+def names_to_keys(names: Iterable[str]) -> bytes:
+    return array("I", {key_of(name) for name in names}).tobytes()
+
+
+def word_in(name: str) -> str:
+    """Return the longest word of a name, by which files that contain the name are found: `valid?` has `valid`."""
+    if name.startswith("--"):
+        return name
+    words = [word.decode("utf-8", "surrogateescape") for word in _WORD.findall(name.encode("utf-8", "surrogateescape"))]
+    return max(words, key=len, default="")
+
+
 def read_facts(data: bytes, language: str, kind: FileKind) -> tuple[bytes, bytes, bytes]:
-    """Return the keys of the names a file defines, the words in its code, and the words it only mentions."""
+    """Return the keys of the names a file defines, the words in its code, and the words it only mentions.
+
+    No names are returned for a file that has to be parsed.
+    """
     if b"\0" in data[:8192]:
         return b"", b"", b""
     if not language or kind is FileKind.DOCUMENT:
         return b"", b"", _keys(_mentions(data))
     code = clean(data, language)
-    defined = set(names(code, language))
+    defined = set() if has_grammar(language) else set(names(code, language))
     words = set(_WORD.findall(code))
     if b"--" in code:
         words.update(_FLAG.findall(code))

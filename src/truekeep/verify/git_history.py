@@ -29,8 +29,7 @@ from truekeep.verify.checkout import (
     read_old_tree,
 )
 from truekeep.verify.file_kinds import language_for
-from truekeep.verify.languages import clean
-from truekeep.verify.languages import names as defined_names
+from truekeep.verify.languages import clean, definitions
 from truekeep.verify.results import stamp_of
 
 _DAY = 86_400
@@ -536,7 +535,7 @@ class Past:
 
         def has(data: bytes | None) -> bool:
             code = code_with_word(data)
-            return code is not None and (not is_used or raw in defined_names(code, language))
+            return code is not None and (not is_used or bool(definitions(code, language, {word})))
 
         if has(now):
             return None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, PastTree, StoredDefinition, digest_in, outline_in
 from truekeep.verify.file_kinds import language_for
-from truekeep.verify.languages import clean
+from truekeep.verify.languages import clean, definitions_on_line
 from truekeep.verify.path_claims import PathPlace, find_place, judge_by_tree, unread
 from truekeep.verify.repository import World, is_code, prefer, whole_word
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
@@ -166,11 +166,11 @@ def _defined_then(
     known = world.store.answer(key)
     if known is None:
         code = clean(text, language)
-        outline = outline_in(code, language)
-        item = _definition_at(outline, line)
+        item = _definition_at(code, language, line)
         found = None
         if item is not None:
-            alike = [other for other in outline if (other.name, other.scope) == (item.name, item.scope)]
+            namesakes = outline_in(code, language, {item.name})
+            alike = [other for other in namesakes if other.scope == item.scope]
             found = item, digest_in(code, item), alike.index(item)
         known = json.dumps(found)
         world.store.remember(key, known)
@@ -178,9 +178,10 @@ def _defined_then(
     return (StoredDefinition(*stored[0]), stored[1], stored[2]) if stored else None
 
 
-def _definition_at(outline: Sequence[StoredDefinition], line: int) -> StoredDefinition | None:
-    """Return the definition that begins on a line, the longest if there are several."""
-    return max((item for item in outline if item.line == line), key=lambda item: item.end - item.line, default=None)
+def _definition_at(code: bytes, language: str, line: int) -> StoredDefinition | None:
+    """Return the definition whose name is on a line, the longest if there are several."""
+    found = max(definitions_on_line(code, language, line), key=lambda item: item.end - item.line, default=None)
+    return StoredDefinition(*found) if found is not None else None
 
 
 def _same_definition(
@@ -199,7 +200,7 @@ def _same_definition(
 def _elsewhere(world: World, item: StoredDefinition, path: str, digest: str) -> LinePlace | None:
     """Find the definition in another file, if exactly one matches by digest, or by kind and scope."""
     files = [
-        other for other in prefer(world.now.find("names", [item.name])[item.name]) if is_code(other) and other != path
+        other for other in prefer(world.now.defining([item.name])[item.name]) if is_code(other) and other != path
     ]
     outlines = world.now.outlines(files[:12])
     spots = [(other, spot) for other in files[:12] for spot in outlines[other] if spot.name == item.name]
@@ -372,18 +373,12 @@ def _was_removed(world: World, question: Question) -> bool:
 
 def _defined_before(world: World, path: str, name: str) -> tuple[PastTree, StoredDefinition] | None:
     """Find the definition of a name in old versions of a file."""
-    for tree in _trees(world, path):
-        for item in tree.outlines([path])[path]:
-            if item.name == name:
-                return tree, item
-    return None
+    return next(((tree, item) for tree in _trees(world, path) for item in tree.named(path, name)), None)
 
 
 def _was_defined_at(world: World, path: str, name: str, line: int) -> bool:
     """Whether an old version of a file defined this name on this line."""
-    return any(
-        item.name == name and item.line == line for tree in _trees(world, path) for item in tree.outlines([path])[path]
-    )
+    return any(item.line == line for tree in _trees(world, path) for item in tree.named(path, name))
 
 
 def _is_name(text: str) -> bool:

@@ -12,13 +12,12 @@ from typing import Any
 from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles, StoredDefinition, read_checkout
-from truekeep.verify.file_kinds import FileKind, kind_of
+from truekeep.verify.file_kinds import FileKind, kind_of, prefer
 from truekeep.verify.git_history import Commit, Past
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
 
 _MAX_MANIFEST_BYTES = 20_000_000
-_KIND_ORDER = {FileKind.CODE: 0, FileKind.TEST: 1, FileKind.VENDORED: 2, FileKind.DOCUMENT: 3, FileKind.OPAQUE: 4}
 _CLOCK_SLACK_SECONDS = 86_400
 _MAX_OLD_MANIFESTS = 60
 _MAX_FILES_ON_DISK = 20_000
@@ -145,11 +144,6 @@ def whole_word(word: str) -> re.Pattern[bytes]:
     raw = re.escape(word.encode("utf-8", "surrogateescape"))
     edge = rb"[\w$-]" if word.startswith("-") or "-" in word else rb"[\w$]"
     return re.compile(rb"(?<!" + edge + rb")" + raw + rb"(?!" + edge + rb")")
-
-
-def prefer(paths: Iterable[str]) -> list[str]:
-    """Sort paths by how likely they are meant: code before tests, shallow before deep."""
-    return sorted(set(paths), key=lambda path: (_KIND_ORDER[kind_of(path)], path.count("/"), len(path), path))
 
 
 def is_code(path: str) -> bool:

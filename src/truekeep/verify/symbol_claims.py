@@ -76,17 +76,18 @@ class Symbols:
     def __init__(self, world: World, questions: Sequence[Question]) -> None:
         self.world = world
         self.questions = questions
-        self._names = self.find_names(question.claim for question in questions)
-        self._files = world.now.find("names", self._names)
+        self._files = world.now.defining(self.find_names(question.claim for question in questions))
         self._users: dict[str, list[str]] = {}
         self._old_definitions: dict[Wanted, OldDefinitions] = {}
         self._outline_all()
 
     @staticmethod
     def find_names(claims: Iterable[Claim]) -> set[str]:
+        """Return the names whose definitions are needed. A flag is looked up as a word first."""
         names = set()
         for claim in claims:
-            names.update(spellings(claim))
+            if claim.kind != "flag":
+                names.add(claim.name)
             if claim.owner and claim.kind == "method":
                 names.add(claim.owner.rpartition(".")[2])
         return names
@@ -127,8 +128,7 @@ class Symbols:
         last = past.last_version(claim.place) if not self.world.now.has(claim.place) else None
         trees = [last] if last is not None else (past.file(commit, claim.place) for commit in past.checkpoints())
         for tree in trees:
-            items = tree.outlines([claim.place])[claim.place]
-            found = [Spot(claim.place, item, tree) for item in items if item.name == claim.name]
+            found = [Spot(claim.place, item, tree) for item in tree.named(claim.place, claim.name)]
             if found:
                 return found
         return []
@@ -236,6 +236,8 @@ class Symbols:
     def find_words(self, questions: Sequence[Question]) -> None:
         """Find the current files that contain these names as words."""
         self._users = self.world.now.find("words", {name for item in questions for name in spellings(item.claim)})
+        claims = [item.claim for item in questions if item.claim.kind == "flag" and not self._users[item.claim.name]]
+        self.world.now.defining({name for claim in claims for name in spellings(claim)[1:]})
 
     def prepare_past(self, questions: Sequence[Question]) -> None:
         """Search for missing names in the commits that their memories were written at, one tree at a time."""
@@ -284,16 +286,14 @@ class Symbols:
         tree = self.world.past.tree(commit.id, names, self.world.now) if wanted else None
         if tree is None:
             return wanted
-        defining = tree.find("names", names)
-        outlines = tree.outlines({path for files in defining.values() for path in prefer(files)[:_MAX_FILES_PER_NAME]})
+        defining = tree.defining(names)
         users = tree.find("words", {name for name in names if not defining[name]})
         left = set()
         for name, at in wanted:
             spots = tuple(
                 Spot(path, item, tree)
                 for path in prefer(defining[name])[:_MAX_FILES_PER_NAME]
-                for item in outlines.get(path, ())
-                if item.name == name
+                for item in tree.named(path, name)
             )
             used = tuple(path for path in prefer(users.get(name, ())) if is_code(path))[:_MAX_FILES_PER_NAME]
             if spots or used:
@@ -421,7 +421,7 @@ class Symbols:
                 continue
             for then in [commit] if dated and commit is not None else past.checkpoints():
                 tree = past.file(then, path)
-                found = [item for item in tree.outlines([path])[path] if item.name == question.claim.name]
+                found = tree.named(path, question.claim.name)
                 owned = tuple(Spot(path, item, tree) for item in found if _is_in_owner(item, owner))
                 if owned:
                     return OldDefinitions(then, owned, ())
@@ -436,7 +436,7 @@ class Symbols:
             name = asked.pop()
             seen.add(name)
             if name not in files:
-                files[name] = [path for path in prefer(self.world.now.find("names", [name])[name]) if is_code(path)]
+                files[name] = [path for path in prefer(self.world.now.defining([name])[name]) if is_code(path)]
             found = [(path, item) for path in files[name][:3] for item in self.outline(path) if item.name == name]
             if any(item.kind not in _TYPE_KINDS for _, item in found) and name == owner:
                 return ""
@@ -572,7 +572,7 @@ class Symbols:
             return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
         for name in spellings(claim)[1:]:
             # Some argument parsers derive the flag from a field or parameter name, without dashes.
-            for spot in self.spots(name, prefer(self._files.get(name, ()))[:_MAX_FILES_PER_NAME]):
+            for spot in self.spots(name, prefer(self.world.now.defining([name])[name])[:_MAX_FILES_PER_NAME]):
                 if is_code(spot.path) and not is_config(language_for(spot.path)):
                     return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
         return None

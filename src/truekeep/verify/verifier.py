@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from json import JSONDecodeError
@@ -440,7 +440,8 @@ def _fingerprints_then(
                 found[at] = _Fingerprint(_bodies_now(world, path, wanted[at].claim.name), commit.day, commit.id)
                 continue
             if path not in bodies:
-                bodies[path] = _bodies_in(data or b"", path)
+                asked_names = {wanted[other].claim.name for other in changed_files[oid_hex]}
+                bodies[path] = _bodies_in(data or b"", path, asked_names)
             if wanted[at].claim.name in bodies[path]:
                 commit = names[at][1]
                 found[at] = _Fingerprint(" ".join(bodies[path][wanted[at].claim.name]), commit.day, commit.id)
@@ -464,11 +465,11 @@ def _has_lines(data: bytes, lines: bytes) -> bool:
     return at >= 0 and (at == 0 or data[at - 1 : at].isspace()) and data[end : end + 1] in (b"", b"\n", b"\r")
 
 
-def _bodies_in(data: bytes, path: str) -> dict[str, list[str]]:
-    """Return the digests of all definitions in a file, by name."""
+def _bodies_in(data: bytes, path: str, names: Collection[str]) -> dict[str, list[str]]:
+    """Return the digests of the definitions of these names in a file, by name."""
     language = language_for(path)
     code = clean(data, language)
     found: dict[str, list[str]] = defaultdict(list)
-    for item in outline_in(code, language):
+    for item in outline_in(code, language, names):
         found[item.name].append(digest_in(code, item))
     return found

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from functools import cache
 from importlib import import_module
 
@@ -28,7 +28,7 @@ from truekeep.verify.languages.registry import MARKUP, WALKERS, has_grammar, is_
 from truekeep.verify.languages.tokens import LEXES
 from truekeep.verify.languages.walker import Walk, is_text
 
-__all__ = ["Definition", "body_digest", "clean", "definitions", "has_grammar", "is_config", "language_of", "names"]
+__all__ = ["Definition", "body_digest", "clean", "definitions", "definitions_on_line", "has_grammar", "is_config", "language_of", "names"]
 
 
 def clean(data: bytes, language: str) -> bytes:
@@ -60,26 +60,40 @@ def names(cleaned: bytes, language: str) -> list[bytes]:
 
 def definitions(cleaned: bytes, language: str, wanted: Collection[str] | None = None) -> list[Definition]:
     """Return the definitions with their scopes, lines and offsets, in file order; or only those with a wanted name."""
+    if wanted is None:
+        return _definitions(cleaned, language, None)
+    needles = [re.escape(name.encode("utf-8", "surrogateescape")) for name in wanted]
+    spans = sorted(match.span() for needle in needles for match in re.finditer(needle, cleaned))
+    return [one for one in _definitions(cleaned, language, spans) if one.name in wanted] if spans else []
+
+
+def definitions_on_line(cleaned: bytes, language: str, line: int) -> list[Definition]:
+    """Return the definitions whose name is on a line, which counts from 1."""
+    begin = 0
+    for _ in range(line - 1):
+        begin = cleaned.find(b"\n", begin) + 1
+        if not begin:
+            return []
+    end = cleaned.find(b"\n", begin)
+    span = begin, end if end >= 0 else len(cleaned)
+    return [one for one in _definitions(cleaned, language, [span]) if one.line == line]
+
+
+def _definitions(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> list[Definition]:
     walk = _walker(language)
     if walk is None:
         return []
-    needles = None if wanted is None else [name.encode("utf-8", "surrogateescape") for name in wanted]
-    if needles is not None and not any(needle in cleaned for needle in needles):
-        return []
-    walked = walk(cleaned, language, needles)
+    walked = walk(cleaned, language, near)
     marks = [mark for mark in walked.marks if is_text(cleaned[mark.begin - 1 : mark.end - 1])]
     walked.finish(cleaned, walked.text, marks, language)
     breaks = [match.start() for match in re.finditer(b"\n", cleaned)]
     found = []
     for mark in marks:  # a walker's text begins with a line break, so its offsets are one too high
         begin, end = mark.begin - 1, mark.end - 1
-        name = cleaned[begin:end].decode()
-        if wanted is not None and name not in wanted:
-            continue
         stop = min(max(mark.stop - 1, end), len(cleaned))
         found.append(
             Definition(
-                name,
+                cleaned[begin:end].decode(),
                 mark.scope.decode("utf-8", "replace"),
                 mark.kind,
                 bisect_left(breaks, begin) + 1,

@@ -25,7 +25,7 @@ _PATTERNS = Patterns(
 )
 
 
-def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
+def walk(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> WalkResult:  # noqa: ARG001
     return _walk_json(cleaned) if language == "json" else _walk_keys(cleaned, language)
 
 

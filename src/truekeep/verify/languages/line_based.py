@@ -99,7 +99,7 @@ def _pattern_of(language: str) -> re.Pattern[bytes]:
     return compile_pattern(_LINES[language].pattern)
 
 
-def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
+def walk(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> WalkResult:  # noqa: ARG001
     table = _LINES[language]
     text = opaque(cleaned, language) if table.opaque else framed(cleaned)
     found: list[DefinitionMark] = []

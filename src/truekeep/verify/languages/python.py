@@ -90,7 +90,7 @@ class _Block(NamedTuple):
 _DEF, _DECORATOR, _COMPOUND, _ATTRIBUTE, _ALIAS, _TARGETS = 3, 4, 5, 6, 7, 8  # the groups of "line"
 
 
-def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
+def walk(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> WalkResult:  # noqa: ARG001
     text = framed(cleaned)
     if b'"""' in text or b"'''" in text or (b"\\" in text and _PATTERNS["continued line"].search(text)):
         text = framed(repaint(cleaned, language, without_text_blocks))

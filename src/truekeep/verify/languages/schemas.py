@@ -26,7 +26,7 @@ _LABELS = {"fragment": "function", "operation": "function"}
 _CODE = frozenset(("fragment", "operation"))  # selections in them define nothing
 
 
-def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:  # noqa: ARG001
+def walk(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> WalkResult:  # noqa: ARG001
     text = opaque(cleaned, language)
     found: list[DefinitionMark] = []
     blocks: list[tuple[str, bytes, DefinitionMark | None]] = [("", b"", None)]

@@ -97,16 +97,14 @@ _KEYWORD_KINDS = {
 }
 
 
-def walk(cleaned: bytes, language: str, wanted: Sequence[bytes] | None) -> WalkResult:
-    """Find the definitions of a file without comments; if names are wanted, only those close to one of them."""
+def walk(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> WalkResult:
+    """Find the definitions of a file without comments, or only those whose names are in these spans."""
     source = _parse_source(cleaned, language)
-    ranges = None if wanted is None else _ranges_around(source.text, wanted)
     if source.tree is None:
         found = list(_search_keywords(source.text, 0, len(source.text), source.language, b""))
-    elif ranges is None or source.grammar.query in _WHOLE_FILE_QUERIES:
-        found = _Sweep(source, _read_matches(source, [None])).found
     else:
-        found = _Sweep(source, _read_matches(source, ranges)).found
+        is_whole = near is None or source.grammar.query in _WHOLE_FILE_QUERIES
+        found = _Sweep(source, _read_matches(source, None if is_whole else _ranges_around(near or (), source.text))).found
     return WalkResult(source.macros + found, source.text, _finish)
 
 
@@ -143,19 +141,18 @@ def _parse_source(cleaned: bytes, language: str) -> _Source:
     return _Source(text, language, grammar, tree, macros)
 
 
-def _ranges_around(text: bytes, wanted: Sequence[bytes]) -> list[tuple[int, int]] | None:
-    """Return the parts of a text that decide what the wanted names are; None if these are most of it."""
+def _ranges_around(near: Sequence[tuple[int, int]], text: bytes) -> list[tuple[int, int]] | None:
+    """Return the parts of a text that decide what names in these spans are; None if they are most of it."""
     ranges: list[tuple[int, int]] = []
     size = 0
-    spots = sorted((match.start(), match.end()) for name in wanted for match in re.finditer(re.escape(name), text))
-    for begin, end in spots:
-        start = max(0, begin - _BEFORE_NAME)
+    for begin, end in near:  # the text begins with a line break, which these offsets do not count
+        start, stop = max(0, begin - _BEFORE_NAME), end + 1
         if ranges and start <= ranges[-1][1]:
-            size += end - ranges[-1][1]
-            ranges[-1] = ranges[-1][0], end
-        else:
-            size += end - start
-            ranges.append((start, end))
+            start, last = ranges.pop()
+            stop = max(stop, last)
+            size -= last - start
+        ranges.append((start, stop))
+        size += stop - start
     return None if 2 * size > len(text) else ranges
 
 
@@ -233,20 +230,21 @@ class _Matches(NamedTuple):
 
 
 def _find_matches(
-    source: _Source, ranges: Sequence[tuple[int, int] | None]
+    source: _Source, ranges: Sequence[tuple[int, int]] | None
 ) -> Iterator[tuple[int, dict[str, list[Node]]]]:
     """Run a query on parts of a syntax tree, or on all of it."""
     from tree_sitter import QueryCursor
 
     assert source.tree is not None
     cursor = QueryCursor(_query(source.grammar))
-    for part in ranges:
-        if part is not None:
-            cursor.set_byte_range(*part)
+    if ranges is None:
+        yield from cursor.matches(source.tree.root_node)
+    for part in ranges or ():
+        cursor.set_byte_range(*part)
         yield from cursor.matches(source.tree.root_node)
 
 
-def _read_matches(source: _Source, ranges: Sequence[tuple[int, int] | None]) -> _Matches:
+def _read_matches(source: _Source, ranges: Sequence[tuple[int, int]] | None) -> _Matches:
     text, tree = source.text, source.tree
     assert tree is not None
     found = _Matches({}, {}, {}, [])

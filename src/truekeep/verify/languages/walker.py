@@ -35,10 +35,10 @@ class WalkResult(NamedTuple):
     finish: Finish
 
 
-Walk = Callable[[bytes, str, Sequence[bytes] | None], WalkResult]
-"""A walker: the code of a file, its language, and the names that are asked for (None: all).
+Walk = Callable[[bytes, str, Sequence[tuple[int, int]] | None], WalkResult]
+"""A walker: the code of a file, its language, and the spans of it that matter (None: all).
 
-It may return others, too."""
+It may leave out definitions whose names are outside of these spans."""
 
 
 def join(scope: bytes, name: bytes) -> bytes:
