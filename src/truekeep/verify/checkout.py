@@ -838,7 +838,9 @@ class PastTree(FileTree):
         }
 
     def named(self, path: str, name: str) -> tuple[StoredDefinition, ...]:
-        """Return the definitions of a name in a file, without those of other names."""
+        """Return the definitions of a name in a file. A file that has to be parsed is only searched for that name."""
+        if not has_grammar(language_for(path)):
+            return super().named(path, name)
         if (path, name) not in self._named:
             self._find_named({path: {name}})
         return self._named[path, name]

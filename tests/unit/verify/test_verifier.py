@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
 
@@ -811,9 +812,9 @@ class TestLines:
         read = []
         real = languages.definitions
 
-        def counted(code: bytes, language: str) -> object:
+        def counted(code: bytes, language: str, wanted: Collection[str] | None = None) -> object:
             read.append(language)
-            return real(code, language)
+            return real(code, language, wanted)
 
         monkeypatch.setattr(tree, "definitions", counted)
         told = []

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 
 from truekeep.verify.languages.definition import Definition, body_digest
@@ -61,7 +61,7 @@ def names(cleaned: bytes, language: str) -> list[bytes]:
 def definitions(cleaned: bytes, language: str, wanted: Collection[str] | None = None) -> list[Definition]:
     """Return the definitions with their scopes, lines and offsets, in file order; or only those with a wanted name."""
     if wanted is None:
-        return _definitions(cleaned, language, None)
+        return list(_definitions(cleaned, language, None))
     needles = [re.escape(name.encode("utf-8", "surrogateescape")) for name in wanted]
     spans = sorted(match.span() for needle in needles for match in re.finditer(needle, cleaned))
     return [one for one in _definitions(cleaned, language, spans) if one.name in wanted] if spans else []
@@ -80,6 +80,15 @@ def definitions_on_line(cleaned: bytes, language: str, line: int) -> list[Defini
 
 
 def _definitions(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> list[Definition]:
+    return _find(cleaned, language, near) if has_grammar(language) else _find_all(cleaned, language)
+
+
+@lru_cache(maxsize=2)
+def _find_all(cleaned: bytes, language: str) -> list[Definition]:
+    return _find(cleaned, language, None)
+
+
+def _find(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) -> list[Definition]:
     walk = _walker(language)
     if walk is None:
         return []

@@ -11,13 +11,14 @@ _PATTERNS = Patterns(
         "directive": rb"\n\h*+#[^\n]*+(?:(?<=\\)\n[^\n]*+|(?<=\\\r)\n[^\n]*+)*+",
         "define": rb"\n\h*+#\h*+define\h++([A-Za-z_]\w*+)",
         "condition": rb"\n\h*+#\h*+(if|elif|else|endif)",
-        # A file does not say what its macros mean: API of `API int f()`, `class API Box`, `int f() API;`, `if API (x)`
-        "macro word": rb"(?<![\w.>])[A-Z][A-Z0-9]*+_?[A-Z0-9_]++(?:\([^()\n]*+\))?+\s++"
+        # A file does not say what its macros mean: API of `API int f()`, `class API Box`, `if API (x)`. The pattern
+        # begins with a plain set of letters, which makes the search several times as fast.
+        "macro word": rb"[A-Z](?:(?<![\w.>][A-Z])[A-Z0-9]*+_?[A-Z0-9_]++(?:\([^()\n]*+\))?+\s++"
         rb"(?=[A-Za-z_][\w:]*+(?:<[^<>\n]*+>)?+(?:\s*+[*&]++\s*+|\s++)(?:[A-Za-z_]|\([*&]?\w++\)\s*+\()|template\b)"
-        rb"|(?:(?<=class )|(?<=struct ))[A-Z][A-Z0-9_]++(?:\([^()\n]*+\))?+\h++(?=[A-Za-z_])"
-        rb"|(?<=\))(?:\s++[A-Z][A-Z0-9_]++(?:\([^()\n]*+\))?+)++(?=\s*+[;{])"
-        rb"|(?<=\bif )[A-Z][A-Z0-9_]++(?= \()"
-        rb"|(?<=\n)[A-Z][A-Z0-9_]++PARENS\h*+(?=\n++[^{\n])",
+        rb"|(?:(?<=class [A-Z])|(?<=struct [A-Z]))[A-Z0-9_]++(?:\([^()\n]*+\))?+\h++(?=[A-Za-z_])"
+        rb"|(?<=\bif [A-Z])[A-Z0-9_]++(?= \()"
+        rb"|(?<=\n[A-Z])[A-Z0-9_]++PARENS\h*+(?=\n++[^{\n]))",
+        "macro behind": rb"\)(?:\s++[A-Z][A-Z0-9_]++(?:\([^()\n]*+\))?+)++(?=\s*+[;{])",  # of `int f() API;`
         "cpp macro": rb"(?<![\w.>(,=])[A-Z][A-Z0-9]*+_[A-Z0-9_]++\h++(?=(?:explicit\h++)?~?[A-Za-z_]\w*+\h*+\()"
         rb"|(?<=\w)\h++[A-Z][A-Z0-9]*+_[A-Z0-9_]++(?=\s*+[,)])"
         rb"|(?<=\n)[A-Z][A-Z0-9]*+_[A-Z0-9_]++\h*+(?=\n\s*+[^\s}=,{(;])",
@@ -62,6 +63,7 @@ def without_directives(text: bytes, macros: list[DefinitionMark]) -> bytes:
 
 def without_macro_words(text: bytes) -> bytes:
     """Blank the words in capitals around a declaration, such as `API` of `class API Box {`."""
+    text = _PATTERNS["macro behind"].sub(lambda match: b")" + match[0][1:].translate(BLANK), text)
     return _PATTERNS["macro word"].sub(lambda match: match[0].translate(BLANK), text)
 
 

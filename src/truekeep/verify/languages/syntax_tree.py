@@ -89,7 +89,8 @@ _KOTLIN_PLATFORM = compile_pattern(rb"(?<![\w.])(?:actual|expect)(?=\h++(?:[a-z]
 _KOTLIN_CONSTRUCTOR = compile_pattern(
     rb"(\bclass\h++\w++(?:<[^<>\n]*+>)?\h*+)\n(?=\h*+(?:(?:@\w++|[a-z]++)\h++)*+constructor\h*+\()"
 )
-_CPP = re.compile(rb"\n(?:namespace|template|class|using)\b|::|\btypename\b|\bconstexpr\b|\n *(?:public|private):")
+_CPP = re.compile(rb"\n(?:(?:namespace|template|class|using)\b| *(?:public|private):)")
+_CPP_QUALIFIED = re.compile(rb"\n[^\"\n]*\w::~?\w")  # not in a string, which may be C
 _KEYWORD_KINDS = {
     **dict.fromkeys(("fn", "fun", "func", "def"), "function"),
     **dict.fromkeys(("const", "static"), "constant"),
@@ -130,7 +131,7 @@ def _parse_source(cleaned: bytes, language: str) -> _Source:
     elif language == "kotlin":
         text = _KOTLIN_PLATFORM.sub(b"      ", text)
         text = _KOTLIN_CONSTRUCTOR.sub(rb"\1 ", _KOTLIN_ONE_LINE_BODY.sub(b";", text))
-    if language == "c" and _CPP.search(text):
+    if language == "c" and _is_cpp(text):
         language = "cpp"
     if language == "cpp":
         text = without_cpp_macros(text)
@@ -139,6 +140,16 @@ def _parse_source(cleaned: bytes, language: str) -> _Source:
         if tree is None or not tree.root_node.has_error:
             break
     return _Source(text, language, grammar, tree, macros)
+
+
+def _is_cpp(text: bytes) -> bool:
+    """Whether a file with the ending of C is C++."""
+    return bool(
+        b"constexpr" in text
+        or b"typename" in text
+        or _CPP.search(text)
+        or (b"::" in text and _CPP_QUALIFIED.search(text))
+    )
 
 
 def _ranges_around(near: Sequence[tuple[int, int]], text: bytes) -> list[tuple[int, int]] | None:
