@@ -24,7 +24,7 @@ SCHEMA = Schema(
     FACTS,
     """
 CREATE TABLE blob (id INTEGER PRIMARY KEY, oid BLOB NOT NULL, language TEXT NOT NULL, UNIQUE (oid, language));
-CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- what a blob defines: CRC-32 of each name; no row: none, or not parsed yet
+CREATE TABLE names (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- CRC-32 of what it defines; no row: not parsed
 CREATE TABLE words (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);      -- the words of its code
 CREATE TABLE mentions (id INTEGER PRIMARY KEY, keys BLOB NOT NULL);   -- the words of its comments, or of a document
 CREATE TABLE outline (id INTEGER PRIMARY KEY, definitions TEXT NOT NULL);

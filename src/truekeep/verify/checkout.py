@@ -2,9 +2,11 @@
 
 Both list their paths, what each file defines, and which words its code contains. Git lists the files and truekeep reads
 them. Git commands that compare the work tree are not used, because they run filters that a repository can configure.
-Facts are cached by blob id, so the next run stats each file and reads only those that changed. Languages with a grammar
-are parsed on demand: a current file when a claim asks for one of its words, an old one for the names in question only. Symlinks count as names
+Facts are cached by blob id, so the next run stats each file and reads only those that changed. Symlinks count as names
 and are never followed, and no file is opened through a symlinked folder.
+
+Files in a language with a grammar are parsed on demand: a current file when a claim asks for one of its words, an old
+one only for the names in question.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import os
 import stat
 import time
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from hashlib import blake2b, sha1

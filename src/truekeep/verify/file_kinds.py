@@ -1,7 +1,7 @@
 """Classifies files and extracts the names a file defines, the words of its code, and the words it only mentions.
 
-Names are extracted here only where that is fast: files in a language with a grammar are parsed when a claim asks for one
-of their words (`checkout`).
+Names are extracted here only where that is fast. Files in a language with a grammar are parsed when a claim asks for
+one of their words (`checkout`).
 
 Words are stored as CRC-32 keys of four bytes, so that a whole repository fits into memory. Keys can collide, so callers
 check the file itself after a match.

@@ -199,9 +199,7 @@ def _same_definition(
 
 def _elsewhere(world: World, item: StoredDefinition, path: str, digest: str) -> LinePlace | None:
     """Find the definition in another file, if exactly one matches by digest, or by kind and scope."""
-    files = [
-        other for other in prefer(world.now.defining([item.name])[item.name]) if is_code(other) and other != path
-    ]
+    files = [other for other in prefer(world.now.defining([item.name])[item.name]) if is_code(other) and other != path]
     outlines = world.now.outlines(files[:12])
     spots = [(other, spot) for other in files[:12] for spot in outlines[other] if spot.name == item.name]
     for same in (

@@ -36,7 +36,7 @@ _MAX_OLD_TREES = 12  # searched in one run
 _CONFIG_KINDS = frozenset(("key",))
 _HEADER_WORDS = frozenset(
     "class struct interface trait enum object record public private protected internal abstract final sealed static "
-    "export default extends implements with pub type data open case metaclass".split()
+    "export default extends implements with pub type data open case metaclass typedef union".split()
 )
 _TYPE_KINDS = frozenset(
     ("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record")

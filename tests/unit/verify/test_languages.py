@@ -1423,7 +1423,7 @@ def test_asking_for_one_name_gives_the_same_definitions(path: str) -> None:
 def test_every_query_fits_its_grammar() -> None:
     for grammars in GRAMMARS.values():
         for grammar in grammars:
-            assert syntax_tree._query(grammar).pattern_count
+            syntax_tree._query(grammar)  # raises QueryError if the grammar does not have a node or field
 
 
 @pytest.mark.slow

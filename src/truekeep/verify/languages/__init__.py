@@ -28,7 +28,17 @@ from truekeep.verify.languages.registry import MARKUP, WALKERS, has_grammar, is_
 from truekeep.verify.languages.tokens import LEXES
 from truekeep.verify.languages.walker import Walk, is_text
 
-__all__ = ["Definition", "body_digest", "clean", "definitions", "definitions_on_line", "has_grammar", "is_config", "language_of", "names"]
+__all__ = [
+    "Definition",
+    "body_digest",
+    "clean",
+    "definitions",
+    "definitions_on_line",
+    "has_grammar",
+    "is_config",
+    "language_of",
+    "names",
+]
 
 
 def clean(data: bytes, language: str) -> bytes:

@@ -7,8 +7,8 @@ shell, make).
 from __future__ import annotations
 
 import re
-from functools import cache
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from truekeep.verify.languages.lexer import framed, opaque

@@ -29,6 +29,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.resources import files
+from time import thread_time
 from typing import TYPE_CHECKING, NamedTuple
 from warnings import catch_warnings, simplefilter
 
@@ -105,7 +106,8 @@ def walk(cleaned: bytes, language: str, near: Sequence[tuple[int, int]] | None) 
         found = list(_search_keywords(source.text, 0, len(source.text), source.language, b""))
     else:
         is_whole = near is None or source.grammar.query in _WHOLE_FILE_QUERIES
-        found = _Sweep(source, _read_matches(source, None if is_whole else _ranges_around(near or (), source.text))).found
+        ranges = None if is_whole else _ranges_around(near or (), source.text)
+        found = _Sweep(source, _read_matches(source, ranges)).found
     return WalkResult(source.macros + found, source.text, _finish)
 
 
@@ -202,14 +204,24 @@ def _parse(text: bytes, grammar: Grammar) -> Tree | None:
     ):
         return None
     parser = _parser(grammar)
+    limit = _SECONDS + _SECONDS_PER_BYTE * len(text)
+    _set_time_limit(parser, limit)
+    begun = thread_time()
+    while True:
+        try:
+            return parser.parse(text)
+        except ValueError:  # the time is over; a parser that is not reset goes on where it stopped
+            if thread_time() - begun >= limit / 2:  # its clock also runs while other processes have the CPU
+                parser.reset()
+                return None
+
+
+def _set_time_limit(parser: Parser, seconds: float) -> None:
+    """Limit the time of one call. The binding wants a callback instead, with which it crashes."""
     with catch_warnings():
         simplefilter("ignore", DeprecationWarning)
-        parser.timeout_micros = max(1, int(1e6 * (_SECONDS + _SECONDS_PER_BYTE * len(text))))  # 0: no limit
-    try:
-        return parser.parse(text)
-    except ValueError:  # it took too long
-        parser.reset()
-        return None
+        # The stub of the binding hides the setter. 0 would mean no limit.
+        parser.timeout_micros = max(1, int(1e6 * seconds))  # type: ignore[misc]
 
 
 class _Definition(NamedTuple):

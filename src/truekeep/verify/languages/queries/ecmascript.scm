@@ -56,6 +56,10 @@
 ; exports.name = ..., Class.prototype.name = ..., object.name = function
 (assignment_expression
   left: (member_expression object: [(identifier) (member_expression)] @_exports property: (property_identifier) @name)
+  right: [(arrow_function) (function_expression) (generator_function)]
+  (#any-of? @_exports "exports" "module.exports")) @function.global
+(assignment_expression
+  left: (member_expression object: [(identifier) (member_expression)] @_exports property: (property_identifier) @name)
   (#any-of? @_exports "exports" "module.exports")) @variable.global
 (assignment_expression
   left: (member_expression
@@ -64,7 +68,13 @@
   (#eq? @_prototype "prototype")) @method
 (assignment_expression
   left: (member_expression object: (_) @in property: (property_identifier) @name)
-  right: [(arrow_function) (function_expression) (generator_function) (class)]) @method
+  right: [(arrow_function) (function_expression) (generator_function) (class)]
+  (#not-eq? @name "exports")) @method
+; module.exports = class Name
+(assignment_expression left: (member_expression) @_exports right: (class name: (_) @name) @class
+  (#eq? @_exports "module.exports"))
+(assignment_expression left: (member_expression) @_exports right: (function_expression name: (identifier) @name) @function
+  (#eq? @_exports "module.exports"))
 
 (export_specifier alias: (identifier) @name) @export
 (export_statement (export_clause (export_specifier name: (identifier) @name !alias) @export) source: (string))
