@@ -14,8 +14,7 @@ from typing import NamedTuple
 from truekeep.verify.languages.patterns import Patterns, compile_pattern
 from truekeep.verify.languages.tokens import LEXES, TEMPLATE, TOKENS, Token
 
-QUOTE, BACKSLASH, COLON, EQUALS, NEWLINE, COMMA, SEMICOLON = b'"\\:=\n,;'
-PAREN, BRACKET, BRACE, CLOSING, ANGLE = b"([{}<"
+BACKSLASH, EQUALS, NEWLINE, SEMICOLON, CLOSING = b"\\=\n;}"
 _BYTE_ORDER = b"\xef\xbb\xbf"
 BLANK = bytes(byte if byte in b"\r\n" else 32 for byte in range(256))
 _PATTERNS = Patterns({"template rest": TEMPLATE})

@@ -6,12 +6,8 @@ import re
 
 _PARENS = rb"\((?:[^()]++|\((?:[^()]++|\((?:[^()]++|\([^()]*+\))*+\))*+\))*+\)"
 _NOTATION = {  # shorthands in patterns
-    # Nested brackets to a fixed depth: deeper ones fail at once, which keeps matching linear. The second kind ends
-    # with the line of a statement: such brackets contain parameters, not code.
-    b"JSPARENS": _PARENS.replace(rb"[^()]++|", rb"[^();]++|;(?!\s*\n)|").replace(rb"[^()]*+", rb"[^();]*+"),
-    b"PARENS": _PARENS,
+    b"PARENS": _PARENS,  # brackets nested to a fixed depth: deeper ones fail at once, which keeps matching linear
     b"TARGETS": rb"\*?NAME(?:\h*+,\h*+\*?NAME)*+",
-    b"NAMES": rb"NAME(?:\h*+,\s*+NAME)*+",
     b"NAME": rb"[A-Za-z_\x80-\xff][\w\x80-\xff]*+",
     b"WORD": rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*+",
     rb"\h": rb"[ \t]",
