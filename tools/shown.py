@@ -460,10 +460,8 @@ def _archives(stage: Stage) -> None:
     stage.run("truekeep note log 'One more line.'", "repos/shop")
     stage.tell("alf delta --since one.alf -o one.alf-delta")
     stage.tell("alf apply one.alf one.alf-delta -o two.alf")
-    stage.tell("alf diff one.alf two.alf")
     stage.tell("alf purge two.alf -o three.alf --record " + record)
     stage.tell("alf import two.alf --dry-run")
-    stage.tell("alf map")
 
 
 def _health(stage: Stage) -> None:

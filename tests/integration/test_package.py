@@ -256,7 +256,6 @@ NEEDS_AGE: dict[str, tuple[str, ...]] = {
     "import": ("alf", "import", "sealed.alf"),
     "show": ("alf", "show", "sealed.alf"),
     "validate": ("alf", "validate", "sealed.alf"),
-    "diff": ("alf", "diff", "sealed.alf", "plain.alf"),
 }
 
 

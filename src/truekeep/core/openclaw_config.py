@@ -61,6 +61,13 @@ def named_workspace(homes: Homes, config: dict[str, Any]) -> str:
     return os.path.abspath(homes.home / os.path.expanduser(named)) if named else ""
 
 
+def named_workspaces(homes: Homes, config: dict[str, Any]) -> set[str]:
+    """The workspaces of all agents that the configuration or the environment names."""
+    named = (at(entry, "workspace") for entry in _agents(config).values())
+    found = {os.path.abspath(homes.home / os.path.expanduser(path.strip())) for path in named if isinstance(path, str)}
+    return {path for path in (*found, named_workspace(homes, config)) if path}
+
+
 def _agents(config: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The configured agents, by id."""
     entries = at(config, "agents", "entries")

@@ -6,7 +6,6 @@ import io
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from heapq import merge
 from pathlib import Path
 from typing import IO, BinaryIO, cast
@@ -20,24 +19,20 @@ from truekeep.integrations.alf.archive_file import (
     require_same_encryption,
     require_undamaged,
 )
-from truekeep.integrations.alf.delta import TRUEKEEP_CHANGES, last_sequence, state_digest
-from truekeep.integrations.alf.documents import JsonObject, MemoryRecord, object_or_empty, strings_in
+from truekeep.integrations.alf.delta import TRUEKEEP_CHANGES, state_digest
+from truekeep.integrations.alf.documents import PURGES, JsonObject, MemoryRecord, object_or_empty, strings_in
 from truekeep.integrations.alf.export import ExportOptions, ExportReport
-from truekeep.integrations.alf.files import UNKNOWN_TIME
+from truekeep.integrations.alf.files import UNKNOWN_TIME, ListedFile
 from truekeep.integrations.alf.id_carryover import scope_of
 from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.records import OPENCLAW_RUNTIME
 from truekeep.integrations.alf.timestamps import Quarter, nanoseconds, parse_timestamp, quarter_of
 from truekeep.integrations.alf.writer import (
-    DOCUMENTS,
-    PURGES,
     ArchiveContents,
     ArchiveSummary,
-    ForeignEntry,
-    ListedFile,
     Progress,
     RecordSpool,
-    order_in_file,
+    record_order,
     write_archive,
 )
 from truekeep.integrations.alf.zip_container import BadArchive, ZipReader, ZipWriter
@@ -52,33 +47,34 @@ def apply_deltas(
     notes: list[str] = []
     with ExitStack() as stack:
         reader = stack.enter_context(open_archive(base, identities=options.identities, large=True))
-        for number, path in enumerate(deltas):
+        for number, path in enumerate(deltas, start=1):
             require_undamaged(reader)
             delta = stack.enter_context(open_archive(path, identities=options.identities, large=True))
             require_undamaged(delta)
             spool = stack.enter_context(open_spool(target, options.recipients))
             contents = apply_delta(ArchiveReader(reader), ArchiveReader(delta), spool=spool, notes=notes)
-            if number == len(deltas) - 1:
-                writer = stack.enter_context(
-                    create_archive(target, recipients=options.recipients, replace=options.replace)
-                )
-                summary = write_archive(writer, contents, progress)
-                break
-            folder = str(target.absolute().parent)
-            file: IO[bytes] = io.BytesIO() if options.recipients else tempfile.TemporaryFile(dir=folder)  # noqa: SIM115
-            stack.callback(file.close)
-            with ZipWriter(cast(BinaryIO, file)) as step:
-                write_archive(step, contents)
-            reader = stack.enter_context(ZipReader(cast(BinaryIO, file), large=True, name=f"{base} with {path}"))
+            if number < len(deltas):  # the next delta applies to this state
+                step = stack.enter_context(_temporary_file(target, options))
+                with ZipWriter(step) as step_writer:
+                    write_archive(step_writer, contents)
+                reader = stack.enter_context(ZipReader(step, large=True, name=f"{base} with {path}"))
+        writer = stack.enter_context(create_archive(target, recipients=options.recipients, replace=options.replace))
+        summary = write_archive(writer, contents, progress)
     if is_own:
         remember_own_archive(target)
     return ExportReport(target, target.stat().st_size, summary, tuple(notes), ())
 
 
+def _temporary_file(target: Path, options: ExportOptions) -> BinaryIO:
+    """A file beside the target; in memory if the archive is encrypted."""
+    file: IO[bytes] = io.BytesIO() if options.recipients else tempfile.TemporaryFile(dir=target.absolute().parent)  # noqa: SIM115
+    return cast(BinaryIO, file)
+
+
 def apply_delta(old: ArchiveReader, delta: ArchiveReader, *, spool: RecordSpool, notes: list[str]) -> ArchiveContents:
     """The contents of the old archive with the changes of a delta. `notes` gets changes that could not be applied."""
     _require_archive_and_delta(old, delta)
-    truekeep_changes = object_or_empty(delta.changes.get(TRUEKEEP_CHANGES))
+    truekeep_changes = object_or_empty(delta.layers.get(TRUEKEEP_CHANGES))
     _require_order(old, delta, truekeep_changes, notes)
     changed = _dated_files(delta)
     removed = {*strings_in(truekeep_changes.get("deleted")), *_removed_raw_files(delta)}
@@ -89,24 +85,17 @@ def apply_delta(old: ArchiveReader, delta: ArchiveReader, *, spool: RecordSpool,
         documents.pop(layer, None)
 
     def pieces(file: ListedFile) -> Iterable[bytes]:
-        if file.entry is None:
-            return ()
-        return (delta if file.path in changed else old).reader.pieces(file.entry)
+        return (delta if file.path in changed else old).pieces(file)
 
     is_by_truekeep = old.is_by_truekeep or delta.is_by_truekeep
-    layers = foreign_layers(old, is_by_truekeep=is_by_truekeep)
-    foreign = [
-        ForeignEntry(name, old.reader.entries[name].file_size, partial(old.reader.pieces, name))
-        for name in foreign_entry_names(old, layers)
-    ]
     return ArchiveContents(
         head=_manifest_head(old, delta, truekeep_changes),
         documents=documents,
         spool=spool,
         files=[files[path] for path in sorted(files)],
         pieces=pieces,
-        layers=layers,
-        foreign_entries=foreign,
+        layers=old.foreign_layers(is_by_truekeep=is_by_truekeep),
+        foreign_entries=list(map(old.foreign_entry, old.foreign_entries(is_by_truekeep=is_by_truekeep))),
         plain=not is_by_truekeep,
     )
 
@@ -137,9 +126,8 @@ def _require_order(old: ArchiveReader, delta: ArchiveReader, truekeep_changes: J
         is_next, is_applied = base == current, state == current
     else:
         first, last = _sequence_numbers(delta)
-        current_number = last_sequence(old)
-        is_next = first <= 0 or current_number <= 0 or first == current_number
-        is_applied = first < last <= current_number
+        is_next = first <= 0 or old.last_sequence <= 0 or first == old.last_sequence
+        is_applied = first < last <= old.last_sequence
     if is_next:
         return
     name = delta.reader.name or "this delta"
@@ -160,7 +148,7 @@ def _sequence_numbers(delta: ArchiveReader) -> tuple[int, int]:
     return first if isinstance(first, int) else 0, last if isinstance(last, int) else 0
 
 
-# --- Files, layers and the manifest ---------------------------------------------------------------------------------
+# --- Files and the manifest -----------------------------------------------------------------------------------------
 
 
 def _dated_files(delta: ArchiveReader) -> Mapping[str, ListedFile]:
@@ -168,47 +156,32 @@ def _dated_files(delta: ArchiveReader) -> Mapping[str, ListedFile]:
     at = parse_timestamp(delta.manifest.get("created_at"))
     if at is None:
         return delta.files()
-    at_ns = nanoseconds(at)
     return {
-        path: file._replace(mtime_ns=at_ns) if file.mtime_ns == UNKNOWN_TIME else file
+        path: file._replace(mtime_ns=nanoseconds(at)) if file.mtime_ns == UNKNOWN_TIME else file
         for path, file in delta.files().items()
     }
 
 
 def _removed_raw_files(delta: ArchiveReader) -> Iterator[str]:
     prefix = f"raw/{OPENCLAW_RUNTIME}/"
-    for entry in strings_in(object_or_empty(delta.changes.get("raw")).get("deleted")):
+    for entry in strings_in(object_or_empty(delta.layers.get("raw")).get("deleted")):
         if entry.startswith(prefix):
             yield entry.removeprefix(prefix)
 
 
-def foreign_layers(old: ArchiveReader, *, is_by_truekeep: bool) -> JsonObject:
-    """The layers that a new archive copies. Another tool's index of attachments is one of them."""
-    known = {*DOCUMENTS, "memory", *(("attachments",) if is_by_truekeep else ())}
-    return {name: layer for name, layer in old.layers.items() if name not in known}
-
-
-def foreign_entry_names(old: ArchiveReader, layers: JsonObject) -> list[str]:
-    """The entries that a new archive copies: those of other tools, and of foreign layers."""
-    files = [object_or_empty(layer).get("file") for layer in layers.values()]
-    existing = [name for name in files if isinstance(name, str) and name in old.reader.entries]
-    return list(dict.fromkeys((*old.foreign_entries(), *existing)))
-
-
 def _manifest_head(old: ArchiveReader, delta: ArchiveReader, truekeep_changes: JsonObject) -> JsonObject:
-    head = {key: value for key, value in old.manifest.items() if key not in ("layers", "checksum")}
-    new_head = truekeep_changes.get("head")
-    if isinstance(new_head, dict):
-        agent = new_head.get("agent")
-        if isinstance(agent, dict) and agent.get("id") == old.agent_id:
-            head["agent"] = agent
-        sources = (*strings_in(head.get("raw_sources")), *strings_in(new_head.get("raw_sources")))
-        head |= {"raw_sources": list(dict.fromkeys(sources))} if sources else {}
+    head = old.head()
+    new_head = object_or_empty(truekeep_changes.get("head"))
+    if object_or_empty(new_head.get("agent")).get("id") == old.agent_id:
+        head["agent"] = new_head["agent"]
+    sources = (*strings_in(head.get("raw_sources")), *strings_in(new_head.get("raw_sources")))
+    if new_head and sources:
+        head["raw_sources"] = list(dict.fromkeys(sources))
     if parse_timestamp(delta.manifest.get("created_at")) is not None:
         head["created_at"] = delta.manifest["created_at"]
     base, new = _sequence_numbers(delta)
     sync = {key: value for key, value in object_or_empty(head.get("sync")).items() if key != "last_sync_at"}
-    head["sync"] = {**sync, "last_sequence": max(last_sequence(old), new, base + 1)}
+    head["sync"] = {**sync, "last_sequence": max(old.last_sequence, new, base + 1)}
     return head
 
 
@@ -232,10 +205,11 @@ def _apply_records(
     old_ids = set(affected)
     for change in changes:
         _apply_change(change, affected, old_ids, notes)
-    if old.is_by_truekeep or delta.is_by_truekeep:
-        _spool_sorted(old, affected, old_ids, files, spool)
-    else:
-        _spool_in_old_order(old, affected, old_ids, spool)
+    is_by_truekeep = old.is_by_truekeep or delta.is_by_truekeep
+    records = _sorted_records if is_by_truekeep else _records_in_old_order
+    for record, line in records(old, affected, old_ids, files):
+        path = scope_of(record)
+        spool.add(record, path=path if path in files else "", line=line + b"\n" if line else None)
 
 
 def _apply_change(change: MemoryRecord, affected: dict[str, MemoryRecord], old_ids: set[str], notes: list[str]) -> None:
@@ -251,47 +225,36 @@ def _apply_change(change: MemoryRecord, affected: dict[str, MemoryRecord], old_i
         notes.append(f"{operation} of {record_id} was skipped: the archive has {existing}")
 
 
-def _spool_sorted(
-    old: ArchiveReader,
-    affected: Mapping[str, MemoryRecord],
-    old_ids: set[str],
-    files: Mapping[str, ListedFile],
-    spool: RecordSpool,
-) -> None:
-    """Spool the records in the order of an export: by the time of their file, its path and their place in it."""
-
-    def sort_key(record: MemoryRecord) -> tuple[str, str, tuple[int, str, str]]:
-        path = scope_of(record)
-        return files[path].timestamp if path in files else "~", path, order_in_file(record)
-
-    def add(record: MemoryRecord, line: bytes) -> None:
-        path = scope_of(record)
-        spool.add(record, path=path if path in files else "", line=line + b"\n" if line else None)
-
-    by_partition: dict[str, list[tuple[tuple[str, str, tuple[int, str, str]], MemoryRecord, bytes]]] = {}
-    for quarter, record in sorted(
-        ((quarter_of(record) or Quarter(1970, 1), record) for record in affected.values()), key=lambda item: item[0]
-    ):
-        by_partition.setdefault(quarter.file, []).append((sort_key(record), record, b""))
-    for name in old.partitions():
-        unchanged = (
-            (sort_key(record), record, line) for record, line in old.records([name]) if record["id"] not in old_ids
-        )
-        changed = sorted(by_partition.pop(name, ()), key=lambda item: item[0])
-        for _, record, line in merge(unchanged, changed, key=lambda item: item[0]):
-            add(record, line)
-    for items in by_partition.values():
-        for _, record, line in sorted(items, key=lambda item: item[0]):
-            add(record, line)
+EncodedRecord = tuple[MemoryRecord, bytes]
+"""A record and its line; empty for a new one."""
 
 
-def _spool_in_old_order(
-    old: ArchiveReader, affected: dict[str, MemoryRecord], old_ids: set[str], spool: RecordSpool
-) -> None:
-    """Spool the records as upstream's tool does: old records stay in their places, new ones come last."""
-    for record, line in old.records():
-        new = affected.pop(record["id"], None) if record["id"] in old_ids else record
-        if new is not None:
-            spool.add(new, path=scope_of(new), line=line + b"\n" if new == record else None)
+def _sorted_records(
+    old: ArchiveReader, affected: Mapping[str, MemoryRecord], old_ids: set[str], files: Mapping[str, ListedFile]
+) -> Iterator[EncodedRecord]:
+    """The records in the order of an export."""
+
+    def order(item: EncodedRecord) -> tuple[str, str, int, str, str]:
+        return record_order(item[0], files)
+
+    by_partition: dict[str, list[EncodedRecord]] = {}
     for record in affected.values():
-        spool.add(record, path=scope_of(record))
+        partition = (quarter_of(record) or Quarter(1970, 1)).file
+        by_partition.setdefault(partition, []).append((record, b""))
+    for name in old.partitions():
+        unchanged = (item for item in old.records([name]) if item[0]["id"] not in old_ids)
+        yield from merge(unchanged, sorted(by_partition.pop(name, ()), key=order), key=order)
+    for items in by_partition.values():
+        yield from sorted(items, key=order)
+
+
+def _records_in_old_order(
+    old: ArchiveReader, affected: Mapping[str, MemoryRecord], old_ids: set[str], _: Mapping[str, ListedFile]
+) -> Iterator[EncodedRecord]:
+    """The records as upstream's tool writes them: old ones stay in their places, new ones come last."""
+    for record, line in old.records():
+        if record["id"] not in old_ids:
+            yield record, line
+        elif record["id"] in affected:
+            yield affected[record["id"]], b""
+    yield from ((record, b"") for key, record in affected.items() if key not in old_ids)

@@ -1,7 +1,8 @@
 """Archives as files: opened, decrypted in memory if they are encrypted, and written completely or not at all.
 
-A new archive is written under a temporary name and gets its own name when it is complete; temporary files of killed
-runs are removed. The digests of archives made on this machine are remembered, so that importing one needs no questions.
+A new archive is written under a temporary name and gets its own name when it is complete; what a killed run left under
+that name is overwritten. The digests of archives made on this machine are remembered, so that importing one needs no
+questions.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from truekeep.core.errors import BadInput, StorageFailed
 from truekeep.core.file_io import ChangedSince
 from truekeep.core.machine import own_state
 from truekeep.integrations.alf import encryption
-from truekeep.integrations.alf.files import ARCHIVE_SUFFIXES
 from truekeep.integrations.alf.writer import RecordSpool
 from truekeep.integrations.alf.zip_container import BadArchive, ZipReader, ZipWriter
 
@@ -102,15 +102,20 @@ def create_archive(path: Path, *, recipients: Sequence[str] = (), replace: bool 
         raise BadInput(f"{path} is a folder", hint="name a file with -o")
     if not replace and os.path.lexists(path):
         raise BadInput(f"{path} already exists", hint="name another file with -o, or add --replace")
-    by = f".{os.getpid()}"
-    temporary = path.with_name(file_io.temporary_name(path.name, by))
+    temporary = path.with_name(file_io.temporary_name(path.name))
     try:
-        _remove_abandoned_files(path)
-        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise StorageFailed(
             f"{path}: {error.strerror}", hint="name a file in a folder that you can write to"
+        ) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.ftruncate(descriptor, 0)  # a killed run may have left it
+    except OSError as error:
+        os.close(descriptor)
+        raise BadInput(
+            f"{path} is being written by another process", hint="wait for it, or name another file"
         ) from error
     try:
         with os.fdopen(descriptor, "w+b") as file:
@@ -121,7 +126,7 @@ def create_archive(path: Path, *, recipients: Sequence[str] = (), replace: bool 
                 yield from _zip_writer(file)
             file.flush()
             os.fsync(file.fileno())
-        _put_in_place(path, by, replace=replace)
+        _put_in_place(path, replace=replace)
     except OSError as error:
         raise StorageFailed(f"{path}: {error.strerror or error}", hint="nothing was written") from error
     finally:
@@ -143,48 +148,14 @@ def _zip_writer(file: IO[bytes]) -> Iterator[ZipWriter]:
         yield writer
 
 
-def _remove_abandoned_files(path: Path) -> None:
-    """Remove temporary files that killed runs left in the folder. A running process holds a lock on its file."""
-    start = file_io.temporary_name(path.name, ".").removesuffix(file_io.TEMPORARY)
-    for name in os.listdir(path.absolute().parent):
-        target, _, process = name.removesuffix(file_io.TEMPORARY).rpartition(".")
-        is_abandoned_archive = (
-            target.startswith(".")
-            and target.endswith(ARCHIVE_SUFFIXES)
-            and process.isdecimal()
-            and not _is_alive(int(process))
-        )
-        if not name.endswith(file_io.TEMPORARY) or not (name.startswith(start) or is_abandoned_archive):
-            continue
-        abandoned = path.with_name(name)
-        with suppress(OSError):
-            descriptor = os.open(abandoned, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os.unlink(abandoned)
-            finally:
-                os.close(descriptor)
-
-
-def _is_alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
-def _put_in_place(path: Path, by: str, *, replace: bool) -> None:
+def _put_in_place(path: Path, *, replace: bool) -> None:
     """Rename the temporary file to the archive's own name."""
     folder = file_io.open_root(str(path.absolute().parent))
     try:
         if replace:
-            temporary = file_io.temporary_name(path.name, by)
-            os.replace(temporary, path.name, src_dir_fd=folder, dst_dir_fd=folder)
+            os.replace(file_io.temporary_name(path.name), path.name, src_dir_fd=folder, dst_dir_fd=folder)
         else:
-            file_io.put_new(folder, path.name, by=by)
+            file_io.put_new(folder, path.name)
         try:
             os.fsync(folder)
         except OSError as error:

@@ -1,5 +1,5 @@
-"""The records that truekeep adds to upstream's: one for each card, each rule of the gating policies, and each section
-of notes that upstream's exporter skips.
+"""Records that upstream's exporter does not make: one for each card, each rule of the gating policies, and each section
+of notes that it skips.
 
 Pure: a file's text in, records out. Ids are made of names, so that a card can refer to another card's record without
 reading it, and so that an id stays the same when other parts of the file are edited.
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_right
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from truekeep.core.model import CARDS, REVIEW
+from truekeep.integrations.alf.created_dates import FileDates
 from truekeep.integrations.alf.documents import EntityReference, MemoryRecord, RelatedRecord
 from truekeep.integrations.alf.record_ids import WHITESPACE, truekeep_id
 from truekeep.integrations.alf.records import find_marks, place_in_file, truekeep_record, unique_tags
@@ -109,26 +110,36 @@ def card_id(agent: str, name: str) -> str:
     return truekeep_id(agent, "card", name)
 
 
-def additional_records(
+def with_truekeep_records(
     path: str,
     text: str,
-    *,
+    upstream: list[MemoryRecord],
     mtime_ns: int,
+    *,
     agent: str,
-    upstream: Sequence[MemoryRecord],
-    find_last_check: Callable[[str], LastCheck | None],
+    find_last_check: Callable[[str], LastCheck | None] = lambda _: None,
 ) -> list[MemoryRecord]:
-    """The records that truekeep adds for a file. `upstream`: the records that upstream's exporter makes of it."""
+    """All records of a file, for an export that is not plain. `upstream`: those for the runtime openclaw.
+
+    A section of the gating policies with a table becomes a record for each row.
+    """
     if not may_have_records(path) or not text.strip(WHITESPACE):
-        return []
+        return upstream
     folder, _, name = path.rpartition("/")
     if folder == CARDS:
-        return [
-            _card_record(path, parse_card(name, _plain(text)), text, mtime_ns, agent, upstream, find_last_check(path))
-        ]
+        card = parse_card(name, _plain(text))
+        return [*upstream, _card_record(path, card, text, mtime_ns, agent, upstream, find_last_check(path))]
     if path == POLICIES:
-        return list(_rule_records(path, text, mtime_ns, agent, upstream))
-    return [] if upstream else list(_section_records(path, text, mtime_ns, agent))
+        rules = list(_rule_records(path, text, mtime_ns, agent))
+        lines = sorted(rule["raw_source_format"]["line_start"] for rule in rules)
+        return [*(record for record in upstream if not _has_line(record, lines)), *rules]
+    return upstream or list(_section_records(path, text, mtime_ns, agent))
+
+
+def _has_line(record: MemoryRecord, lines: Sequence[int]) -> bool:
+    place = record["raw_source_format"]
+    at = bisect_left(lines, place["line_start"])
+    return at < len(lines) and lines[at] <= place["line_end"]
 
 
 def may_have_records(path: str) -> bool:
@@ -291,12 +302,9 @@ def _name_of(target: str, *, is_bare: bool = False) -> str | None:
 # --- Rules ----------------------------------------------------------------------------------------------------------
 
 
-def _rule_records(
-    path: str, text: str, mtime_ns: int, agent: str, upstream: Sequence[MemoryRecord]
-) -> Iterator[MemoryRecord]:
+def _rule_records(path: str, text: str, mtime_ns: int, agent: str) -> Iterator[MemoryRecord]:
     """A record for each table row of the gating policies."""
     occurrences: Counter[str] = Counter()
-    sources = _lines_and_ids(upstream)
     for row in islice(iter_rows(text), MAX_RULES_PER_FILE):
         content = _rule_text(row)
         if not content:
@@ -304,7 +312,6 @@ def _rule_records(
         number = _cell(row, _NUMBER_COLUMNS)
         key = _quote([row.heading, number or None, "" if number else _trigger(row)])
         day = parse_day(_cell(row, _DAY_COLUMNS))
-        source = _record_at_line(sources, row.line)
         yield truekeep_record(
             id=truekeep_id(agent, "rule", _unique_name(path, key, occurrences)),
             agent=agent,
@@ -314,7 +321,6 @@ def _rule_records(
             source={"origin": "workspace", "origin_file": path, "extraction_method": "user_authored"},
             temporal=_times(day, mtime_ns),
             tags=["procedural"],
-            related_records=[{"id": source, "relation": "derived_from"}] if source else None,
             raw_source_format={
                 **place_in_file(row.heading or None, row.line, row.line),
                 **({"truekeep": {"rule": number}} if number else {}),
@@ -341,23 +347,6 @@ def _cell(row: TableRow, columns: Sequence[str]) -> str:
     return next((cell for column, cell in row.pairs() if column.casefold() in columns), "")
 
 
-def _lines_and_ids(upstream: Sequence[MemoryRecord]) -> list[tuple[int, int, str]]:
-    """First line, last line and id of the records that have line numbers."""
-    places = []
-    for record in upstream:
-        place = record.get("raw_source_format")
-        if isinstance(place, dict):
-            first, last = place.get("line_start"), place.get("line_end")
-            if isinstance(first, int) and isinstance(last, int):
-                places.append((first, last, str(record["id"])))
-    return sorted(places)
-
-
-def _record_at_line(places: Sequence[tuple[int, int, str]], line: int) -> str | None:
-    at = bisect_right(places, line, key=lambda place: place[0]) - 1
-    return places[at][2] if at >= 0 and places[at][1] >= line else None
-
-
 # --- Notes ----------------------------------------------------------------------------------------------------------
 
 
@@ -365,12 +354,14 @@ def _section_records(path: str, text: str, mtime_ns: int, agent: str) -> Iterato
     """A record for each section of a note that upstream's exporter skips."""
     kind, is_archived = _note_kind(path)
     name = path.rpartition("/")[2]
-    named_day = parse_day(name)
+    dates = FileDates.of(path, text)
     project = name.removesuffix(".md") if kind.namespace == "project" else ""
     occurrences: Counter[str] = Counter()
     for section in split_sections(text, is_split=True, scheme="content"):
         marks = find_marks(section.content, kind.namespace)
-        day = parse_day(section.heading or "")
+        changed = format_timestamp(mtime_ns)
+        stated = dates.created_at(section.heading, section.content, mtime_ns)
+        day = dates.named or parse_day(section.heading or "")
         yield truekeep_record(
             id=truekeep_id(agent, "section", _unique_name(path, _quote(section.heading), occurrences)),
             agent=agent,
@@ -378,7 +369,11 @@ def _section_records(path: str, text: str, mtime_ns: int, agent: str) -> Iterato
             memory_type=kind.memory_type,
             namespace=kind.namespace,
             source={"origin": "workspace", "origin_file": path, "extraction_method": "agent_written"},
-            temporal=_times(named_day or day, mtime_ns),
+            temporal={
+                "created_at": stated or changed,
+                "updated_at": changed,
+                "observed_at": format_midnight(day) if day else None,
+            },
             status="archived" if is_archived else "active",
             category=marks.category or kind.category,
             confidence=marks.confidence,

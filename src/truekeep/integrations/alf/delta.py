@@ -10,17 +10,20 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from json.encoder import encode_basestring_ascii as _quoted
 from pathlib import Path
 
 from truekeep.integrations.alf.archive_file import open_archive, require_same_encryption
 from truekeep.integrations.alf.documents import (
+    ALF_VERSION,
+    DELTA_MANIFEST,
+    DELTA_RECORDS,
+    DOCUMENTS,
+    FILES,
     Document,
     JsonObject,
     MemoryRecord,
     dump_document,
     dump_line,
-    object_or_empty,
 )
 from truekeep.integrations.alf.export import (
     ExportOptions,
@@ -32,23 +35,15 @@ from truekeep.integrations.alf.export import (
     manifest_head,
     records_of,
 )
+from truekeep.integrations.alf.files import ListedFile, is_same_file
 from truekeep.integrations.alf.id_carryover import earlier_by_scope, scope_of
-from truekeep.integrations.alf.reader import DELTA_MANIFEST, DELTA_RECORDS, ArchiveReader
+from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.records import OPENCLAW_RUNTIME
-from truekeep.integrations.alf.writer import (
-    ALF_VERSION,
-    DOCUMENTS,
-    FILES,
-    DeltaSummary,
-    ListedFile,
-    Progress,
-    write_file,
-)
+from truekeep.integrations.alf.writer import DeltaSummary, Progress, write_file
 from truekeep.integrations.alf.zip_container import BadArchive, ZipWriter
 from truekeep.workspace.workspace import Workspace
 
 TRUEKEEP_CHANGES = "truekeep"  # the member of `changes` with what only truekeep needs
-_MAX_FILES_SEARCHED_BY_NAME = 16  # for so few files, lines without their names are skipped unparsed
 
 
 def export_delta(
@@ -74,37 +69,33 @@ def _write_delta(writer: ZipWriter, old: ArchiveReader, source: ExportSource, pr
             of=old.reader.name,
         )
     old_files = old.files()
-    new_files = {file.path: file for file in source.listed_files()}
-    changed = [file for path, file in new_files.items() if not _is_same(old_files.get(path), file)]
+    new_files = {file.path: file for file in source.files}
+    changed = [file for path, file in new_files.items() if not is_same_file(old_files.get(path), file)]
     removed = sorted(path for path in old_files if path not in new_files)
     created, updated, deleted = _write_records(writer, old, source, changed, removed, progress)
     old_documents, documents = old.documents(), layer_documents(source)
     new_documents = {layer: document for layer, document in documents.items() if document != old_documents.get(layer)}
     for layer, document in new_documents.items():
         writer.add(DOCUMENTS[layer], dump_document(document))
-    by_path = {file.path: file for file in source.files}
-    written = [
-        file._replace(sha256=write_file(writer, file, source.tree.pieces(by_path[file.path]))) for file in changed
-    ]
-    head = manifest_head(source, new_files.values())
-    old_state = _state_lines(old_files.values())
-    new_state = {path: old_state[path] for path in new_files if path in old_state} | _state_lines(written)
-    truekeep_changes = {
-        "base": _digest_of(old_state, old_documents, record_count(old)),
-        "state": _digest_of(new_state, documents, record_count(old) + created - deleted),
-        "files": FILES,
-        "deleted": removed,
-        "documents_removed": [layer for layer in old_documents if layer not in documents],
-        "head": head,
-    }
+    written = [file._replace(sha256=write_file(writer, file, source.tree.pieces(file))) for file in changed]
     writer.add_pieces(FILES, (dump_line(file.as_line()) for file in written))
+    head = manifest_head(source)
+    kept = {path: old_files.get(path, file) for path, file in new_files.items()}
+    new_state = kept | {file.path: file for file in written}
     changes: JsonObject = {
         **_document_changes(new_documents),
         **_record_changes(created + updated + deleted),
         **_raw_changes(changed, [old_files[path] for path in removed]),
-        TRUEKEEP_CHANGES: truekeep_changes,
+        TRUEKEEP_CHANGES: {
+            "base": _digest_of(old_files, old_documents, old.record_count),
+            "state": _digest_of(new_state, documents, old.record_count + created - deleted),
+            "files": FILES,
+            "deleted": removed,
+            "documents_removed": [layer for layer in old_documents if layer not in documents],
+            "head": head,
+        },
     }
-    sequence = last_sequence(old)
+    sequence = old.last_sequence
     manifest = {
         "alf_version": ALF_VERSION,
         "created_at": head["created_at"],
@@ -114,11 +105,6 @@ def _write_delta(writer: ZipWriter, old: ArchiveReader, source: ExportSource, pr
     }
     writer.add(DELTA_MANIFEST, dump_document(manifest))
     return DeltaSummary(created, updated, deleted, len(changed), len(removed), tuple(new_documents))
-
-
-def _is_same(one: ListedFile | None, other: ListedFile) -> bool:
-    """Compares everything but the digest and the partitions."""
-    return one is not None and one[:5] == other[:5]
 
 
 # --- Records --------------------------------------------------------------------------------------------------------
@@ -133,49 +119,43 @@ def _write_records(
     progress: Progress,
 ) -> tuple[int, int, int]:
     """Write the changed records; returns how many were created, updated and deleted."""
-    has_sessions = source.records.sessions is not None
-    paths = {*(file.path for file in changed), *removed}
-    before = _old_records(old, paths, with_sessions=has_sessions)
+    sessions = source.records.sessions
+    before = _old_records(old, {*(file.path for file in changed), *removed}, with_sessions=sessions is not None)
     earlier = earlier_by_scope(before.values())
-    by_path = {file.path: file for file in source.files}
     after: dict[str, MemoryRecord] = {}
     for number, file in enumerate(changed):
         progress("memories", number, len(changed))
-        if has_records(file.path):
-            after.update((record["id"], record) for record in records_of(source, by_path[file.path], earlier))
-    if source.records.sessions is not None:
-        after.update((record["id"], record) for record in source.records.sessions())
+        if has_records(file):
+            after.update((record["id"], record) for record in records_of(source, file, earlier))
+    if sessions is not None:
+        after.update((record["id"], record) for record in sessions())
     operations = {
         "create": [record for key, record in after.items() if key not in before],
         "update": [record for key, record in after.items() if key in before and record != before[key]],
         "delete": [record for key, record in before.items() if key not in after],
     }
     if any(operations.values()):
-        with writer.entry(DELTA_RECORDS) as stream:
-            for operation, records in operations.items():
-                for record in records:
-                    stream.write(dump_line({"operation": operation, **record}))
+        lines = (
+            dump_line({"operation": operation, **record})
+            for operation, records in operations.items()
+            for record in records
+        )
+        writer.add_pieces(DELTA_RECORDS, lines)
     return len(operations["create"]), len(operations["update"]), len(operations["delete"])
 
 
 def _old_records(old: ArchiveReader, paths: set[str], *, with_sessions: bool) -> dict[str, MemoryRecord]:
     """The records of these files in the old archive, by id, and those that belong to no file."""
     files = old.files()
-    can_look_up = old.is_by_truekeep and not with_sessions  # truekeep lists the partitions of each file
     wanted = {partition for path in paths if path in files for partition in files[path].partitions}
-    partitions = [name for name in old.partitions() if not can_look_up or name in wanted]
-    likely_from = paths if can_look_up and len(paths) <= _MAX_FILES_SEARCHED_BY_NAME else ()
+    can_look_up = old.is_by_truekeep and not with_sessions  # truekeep lists the partitions of each file
     found: dict[str, MemoryRecord] = {}
-    for record, _ in old.records(partitions, likely_from=likely_from):
+    for record, _ in old.records([name for name in old.partitions() if not can_look_up or name in wanted]):
         scope = scope_of(record)
-        is_from_files = scope in paths or (not can_look_up and scope not in files)
-        if with_sessions if _is_session(record) else is_from_files:
+        is_session = record.get("namespace") == "session"
+        if with_sessions if is_session else scope in paths or scope not in files:
             found[record["id"]] = record
     return found
-
-
-def _is_session(record: MemoryRecord) -> bool:
-    return record.get("namespace") == "session"
 
 
 # --- The manifest ---------------------------------------------------------------------------------------------------
@@ -208,18 +188,6 @@ def _raw_entries(files: Iterable[ListedFile]) -> list[str]:
     return [file.entry for file in files if file.entry is not None and file.entry.startswith(prefix)]
 
 
-def last_sequence(archive: ArchiveReader) -> int:
-    """The sequence number of an archive; 0 if it has none."""
-    number = object_or_empty(archive.manifest.get("sync")).get("last_sequence")
-    return number if isinstance(number, int) and number >= 0 else 0
-
-
-def record_count(archive: ArchiveReader) -> int:
-    """The number of records according to the manifest."""
-    count = object_or_empty(archive.layers.get("memory")).get("record_count")
-    return count if isinstance(count, int) else 0
-
-
 # --- State digests --------------------------------------------------------------------------------------------------
 
 
@@ -229,23 +197,16 @@ def state_digest(archive: ArchiveReader) -> str:
     It covers the files, the documents and the number of records. The records' content is left out: a new verdict or
     vector does not make a new state.
     """
-    return _digest_of(_state_lines(archive.files().values()), archive.documents(), record_count(archive))
+    return _digest_of(archive.files(), archive.documents(), archive.record_count)
 
 
-def _digest_of(files: Mapping[str, bytes], documents: Mapping[str, Document], records: int) -> str:
+def _digest_of(files: Mapping[str, ListedFile], documents: Mapping[str, Document], records: int) -> str:
     digest = hashlib.sha256(b"truekeep state 1\n")
-    digest.update(b"".join([files[path] for path in sorted(files)]))
+    for path in sorted(files):
+        file = files[path]
+        digest.update(_encode([path, file.size, file.mtime_ns, file.mode, file.sha256]).encode() + b"\n")
     digest.update(json.dumps([documents, records], sort_keys=True).encode())
     return digest.hexdigest()
 
 
-def _state_lines(files: Iterable[ListedFile]) -> dict[str, bytes]:
-    return {file.path: _state_line(file) for file in files}
-
-
-def _state_line(file: ListedFile) -> bytes:
-    """A file in a state: a JSON list, formatted by hand for speed."""
-    path, _, size, mtime_ns, mode, sha256, _ = file
-    if not type(size) is type(mtime_ns) is type(mode) is int:  # a bool is an int in Python, but not in JSON
-        return json.dumps([path, size, mtime_ns, mode, sha256]).encode() + b"\n"
-    return f"[{_quoted(path)}, {size}, {mtime_ns}, {mode}, {_quoted(sha256)}]\n".encode()
+_encode = json.JSONEncoder().encode

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from truekeep.integrations.alf.archive_file import open_archive
-from truekeep.integrations.alf.diff import record_title
 from truekeep.integrations.alf.documents import JsonObject, MemoryRecord
 from truekeep.integrations.alf.id_carryover import scope_of
 from truekeep.integrations.alf.import_plan import iter_credential_services
@@ -36,7 +35,7 @@ def _describe(archive: ArchiveReader, *, with_records: bool) -> JsonObject:
         "agent": archive.agent,
         "created_at": archive.manifest.get("created_at"),
         "size": archive.reader.size,
-        "layers": sorted(archive.changes if archive.is_delta else archive.layers),
+        "layers": sorted(archive.layers),
         "partitions": archive.partitions(),
         "records": [
             {"namespace": namespace, "memory_type": memory_type, "count": count}
@@ -62,3 +61,15 @@ def _describe_record(record: MemoryRecord) -> JsonObject:
         "operation": operation,
         "text": clip(record_title(record), 80),
     }
+
+
+def record_title(record: MemoryRecord) -> str:
+    """The topic or title in a record's frontmatter, else its first line."""
+    lines = [line.strip() for line in record["content"].lstrip("\ufeff").split("\n")]
+    filled = [line for line in lines if line]
+    if filled[:1] == ["---"] and "---" in filled[1:]:
+        end = filled.index("---", 1)
+        front = dict(line.partition(":")[::2] for line in filled[1:end])
+        topic = next((front[key].strip(" \"'") for key in ("topic", "title", "name") if key in front), "")
+        filled = [*filter(None, (topic,)), *filled[end + 1 :], *filled[1:end]]
+    return filled[0][:120] if filled else ""

@@ -12,6 +12,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NoReturn, NotRequired, TypedDict
 
+ALF_VERSION = "1.0.0"
+MANIFEST, INDEX, ATTACHMENTS = "manifest.json", "memory/index.json", "attachments.json"
+DELTA_MANIFEST, DELTA_RECORDS = "delta-manifest.json", "memory/delta.jsonl"
+FILES, PURGES = "truekeep/files.jsonl", "truekeep/purges.jsonl"
+DOCUMENTS = {"identity": "identity.json", "principals": "principals.json", "credentials": "credentials.json"}
+"""The layers that are single documents, with their entries, in the order in which they are written."""
 MAX_DEPTH = 127  # upstream's reader rejects deeper nesting
 
 JsonObject = dict[str, Any]
@@ -22,6 +28,7 @@ class SourceProvenance(TypedDict):
     """Where a memory comes from."""
 
     runtime: str
+    runtime_version: NotRequired[str]
     origin: NotRequired[str]
     origin_file: NotRequired[str]
     extraction_method: NotRequired[str]

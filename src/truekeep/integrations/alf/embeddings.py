@@ -18,10 +18,10 @@ from typing import Any, NamedTuple, Self
 
 from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.integrations.alf.documents import Embedding
-from truekeep.integrations.alf.openclaw_vectors import FITS, VectorDatabase, decode_vector
 from truekeep.integrations.alf.timestamps import format_timestamp
 from truekeep.search.chunking import split_chunks, strip_notes
 from truekeep.search.embedders import EmbedderFailed, Vector, load_numpy
+from truekeep.search.embedders.openclaw_cache import _FITS, Lender, _decode
 from truekeep.search.file_metadata import is_by_entry
 from truekeep.search.index_schema import open_index
 
@@ -38,12 +38,16 @@ class EmbeddedChunk(NamedTuple):
 
 
 class EmbeddingSources:
-    """The search index and OpenClaw's databases, asked file by file."""
+    """The search index and OpenClaw's databases, asked file by file. `problems` gets what could not be read."""
 
-    def __init__(self, index_path: str, databases: Sequence[Path] = ()) -> None:
-        self.problems: list[str] = []
-        self._index = self._open_index(index_path)
-        self._lenders = [lender for path in databases if (lender := self._open_lender(path)) is not None]
+    def __init__(self, index_path: str, databases: Sequence[Path] = (), problems: list[str] | None = None) -> None:
+        self.problems: list[str] = problems if problems is not None else []
+        # OpenClaw's come first: truekeep may have copied them, with fewer digits.
+        self._sources: list[_SearchIndex | _Lender] = []
+        for path in databases:
+            self._open(_Lender, path)
+        if Path(index_path).exists():
+            self._open(_SearchIndex, Path(index_path))
         self._last: tuple[str, str] | None = None
         self._chunks: list[EmbeddedChunk] = []
 
@@ -54,10 +58,15 @@ class EmbeddingSources:
         self.close()
 
     def close(self) -> None:
-        for source in (self._index, *self._lenders):
-            if source is not None:
-                source.close()
-        self._index, self._lenders = None, []
+        for source in self._sources:
+            source.close()
+        self._sources = []
+
+    def _open(self, kind: type[_SearchIndex | _Lender], path: Path) -> None:
+        try:
+            self._sources.append(kind(path))
+        except EmbedderFailed as error:
+            self.problems.append(f"{error.message}; its vectors are left out")
 
     def find(self, path: str, text: str, line_start: int, line_end: int) -> list[Embedding]:
         """The embeddings of the chunks that share a line with these lines. `text`: the file as it is now."""
@@ -66,48 +75,20 @@ class EmbeddingSources:
         return [item.embedding for item in self._chunks if item.first <= line_end and item.last >= line_start]
 
     def of_file(self, path: str, text: str) -> list[EmbeddedChunk]:
-        """Every chunk of a file that has a vector, in order; one for each model and place.
-
-        OpenClaw's come first: older versions of truekeep copied them, with fewer digits.
-        """
-        if self._index is None and not self._lenders:
+        """Every chunk of a file that has a vector, in order; one for each model and place."""
+        if not self._sources:
             return []
         lines = _ChunkedFile(path, text)
-        found: dict[tuple[str, int, int], EmbeddedChunk] = {}
-        for source in (*self._lenders, self._index):
+        found: dict[tuple[int, int, str], EmbeddedChunk] = {}
+        for source in list(self._sources):
             try:
-                for item in source.of_file(path, lines) if source is not None else ():
-                    found.setdefault((item.embedding["model"], item.first, item.last), item)
-            except EmbedderFailed as error:
-                self._give_up(source, error.message)
-        return [found[key] for key in sorted(found, key=lambda key: (key[1], key[2], key[0]))]
-
-    def _open_index(self, path: str) -> _SearchIndex | None:
-        import apsw
-
-        if not Path(path).exists():
-            return None
-        try:
-            return _SearchIndex(path)
-        except (UnusableDatabase, OSError, apsw.Error) as error:
-            self.problems.append(f"{path} cannot be read ({error}); its vectors are left out")
-        return None
-
-    def _open_lender(self, path: Path) -> _Lender | None:
-        try:
-            return _Lender(path)
-        except EmbedderFailed as error:
-            self.problems.append(f"{error.message}; its vectors are left out")
-        return None
-
-    def _give_up(self, source: _SearchIndex | _Lender | None, why: str) -> None:
-        """Stop using a database after its first failure: it would fail for every file."""
-        self.problems.append(f"{why}; the rest of its vectors are left out")
-        if source is self._index:
-            self._index = None
-        self._lenders = [lender for lender in self._lenders if lender is not source]
-        if source is not None:
-            source.close()
+                for item in source.of_file(path, lines):
+                    found.setdefault((item.first, item.last, item.embedding["model"]), item)
+            except EmbedderFailed as error:  # it would fail for every file
+                self.problems.append(f"{error.message}; the rest of its vectors are left out")
+                self._sources.remove(source)
+                source.close()
+        return [found[key] for key in sorted(found)]
 
 
 class _ChunkedFile:
@@ -140,14 +121,19 @@ class _ChunkedFile:
 class _SearchIndex:
     """truekeep's own search index."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: Path) -> None:
+        import apsw
+
         self._path = path
-        self._db = open_index(path, read_only=True)
         try:
-            provider, model, *_ = f"{read_meta(self._db, 'embedder', '')}\t".split("\t")
-        except BaseException:
-            self._db.close()
-            raise
+            self._db = open_index(str(path), read_only=True)
+            try:
+                provider, model, *_ = f"{read_meta(self._db, 'embedder', '')}\t".split("\t")
+            except BaseException:
+                self._db.close()
+                raise
+        except (UnusableDatabase, OSError, apsw.Error) as error:
+            raise EmbedderFailed(f"{path} cannot be read ({error})") from error
         self._model = _model_name(provider, model)
 
     def close(self) -> None:
@@ -176,8 +162,10 @@ class _SearchIndex:
         ).fetchall()
 
 
-class _Lender(VectorDatabase):
+class _Lender(Lender):
     """OpenClaw's database, queried by file and line instead of by text."""
+
+    _PLACES = frozenset({"path", "start_line", "end_line", "updated_at"})
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -185,7 +173,7 @@ class _Lender(VectorDatabase):
         self._provider, self._model = "", ""
         self._rowids: dict[str, array[int]] = {}
         try:
-            with self.reading():
+            with self._reading():
                 self._find_chunks()
         except EmbedderFailed:
             self.close()
@@ -193,20 +181,22 @@ class _Lender(VectorDatabase):
 
     def _find_chunks(self) -> None:
         """Find the table with the chunks, the model of its vectors, and the rows of each file."""
-        if (found := self.find_chunk_table()) is None:
-            return
-        self._table, owner = found
-        if owner is not None:
-            self._provider, self._model = owner
-        # Not every version has an index on path, so the table is scanned once.
-        for path, row in self.db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {self._table}"):  # noqa: S608
-            if path is not None:
-                self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
+        for table, meta in (("memory_index_chunks", "memory_index_meta"), ("chunks", "meta")):
+            if table in self._tables and self._list_columns(table) >= self._PLACES:
+                self._table = table
+                owner = self._find_indexed(meta)
+                if owner is not None:
+                    self._provider, self._model = owner.provider, owner.model
+                # Not every version has an index on path, so the table is scanned once.
+                for path, row in self._db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {table}"):  # noqa: S608
+                    if path is not None:
+                        self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
+                return
 
     def of_file(self, path: str, lines: _ChunkedFile) -> list[EmbeddedChunk]:
         wanted = self._rowids.get(path, array("q"))[:MAX_CHUNKS_PER_FILE]
         found: list[EmbeddedChunk] = []
-        with self.reading():
+        with self._reading():
             for row in wanted:
                 item = self._embedded(row, lines)
                 if item is not None:
@@ -215,18 +205,18 @@ class _Lender(VectorDatabase):
 
     def _embedded(self, row: int, lines: _ChunkedFile) -> EmbeddedChunk | None:
         """The chunk of a row, if its vector is valid and its lines are unchanged."""
-        found: Any = self.db.execute(
+        found: Any = self._db.execute(
             f"SELECT start_line, end_line, CAST(hash AS BLOB), CAST(model AS BLOB), updated_at FROM {self._table}"  # noqa: S608
-            f" WHERE rowid = ? AND {FITS}",
+            f" WHERE rowid = ? AND {_FITS}",
             (row,),
         ).fetchone()
         if found is None or not (name := self._name(found[3])) or not lines.has(found[0], found[1], _unhex(found[2])):
             return None
-        stored: Any = self.db.execute(
+        stored: Any = self._db.execute(
             f"SELECT typeof(embedding), CAST(embedding AS BLOB) FROM {self._table} WHERE rowid = ?",  # noqa: S608
             (row,),
         ).fetchone()
-        vector = decode_vector(*stored) if stored is not None else None
+        vector = _decode(*stored) if stored is not None else None
         if vector is None:
             return None
         embedding = _embedding(name, _from_float32(vector), _milliseconds_to_ns(found[4]), "runtime")

@@ -7,10 +7,9 @@ artifacts that contain one, are left out.
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar, cast
@@ -25,9 +24,10 @@ from truekeep.integrations.alf.archive_file import (
     open_spool,
     remember_own_archive,
 )
-from truekeep.integrations.alf.card_records import LastCheck, additional_records, last_check_of
-from truekeep.integrations.alf.credentials import credentials_of
+from truekeep.integrations.alf.card_records import LastCheck, last_check_of, with_truekeep_records
+from truekeep.integrations.alf.credentials import list_credentials
 from truekeep.integrations.alf.documents import (
+    ALF_VERSION,
     AgentMetadata,
     CredentialRecord,
     Document,
@@ -40,33 +40,31 @@ from truekeep.integrations.alf.files import (
     ARCHIVE_SUFFIXES,
     INCLUDED,
     MAX_TEXT_BYTES,
+    ListedFile,
     OmittedFile,
-    WorkspaceFile,
     WorkspaceTree,
-    clamp_time,
-    portable_mode,
+    is_same_file,
 )
 from truekeep.integrations.alf.id_carryover import EarlierRecord, carry_ids, earlier_by_scope
 from truekeep.integrations.alf.identity import agent_name, identity_of, principals_of
-from truekeep.integrations.alf.openclaw_vectors import find_databases
+from truekeep.integrations.alf.openclaw_state import find_state
 from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.record_ids import AGENT_ID_FILE, agent_id_for, parse_agent_id
 from truekeep.integrations.alf.records import OPENCLAW_RUNTIME, upstream_records
 from truekeep.integrations.alf.session_records import session_records
 from truekeep.integrations.alf.timestamps import format_timestamp
 from truekeep.integrations.alf.writer import (
-    ALF_VERSION,
     ArchiveContents,
     ArchiveSummary,
     DeltaSummary,
-    ListedFile,
     Progress,
     RecordSpool,
-    order_in_file,
+    record_order,
     write_archive,
 )
 from truekeep.integrations.alf.zip_container import ZipWriter
 from truekeep.memory.facts_db import FACTS_DB_PATH, UnreadableFacts
+from truekeep.search.embedders.openclaw_cache import find_databases
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import find_secrets
 from truekeep.workspace.workspace import Workspace
@@ -127,23 +125,14 @@ class ExportSource(NamedTuple):
     """A workspace during an export: its files do not change."""
 
     tree: WorkspaceTree
-    files: Sequence[WorkspaceFile]
+    files: Sequence[ListedFile]
     agent: Agent
     records: RecordSources
     notes: list[str]  # what could not be exported, for the report
 
-    def listed_files(self) -> list[ListedFile]:
-        return [
-            ListedFile(file.path, file.entry, file.size, clamp_time(file.mtime_ns), portable_mode(file.mode))
-            for file in self.files
-        ]
-
-    def find(self, path: str) -> WorkspaceFile | None:
-        return next((file for file in self.files if file.path == path), None)
-
     def read_text(self, path: str) -> str | None:
         """A root file as text; None if it is missing, too large or not UTF-8."""
-        file = self.find(path)
+        file = next((file for file in self.files if file.path == path), None)
         return _decode(self.tree.read(file)) if file is not None and file.size <= MAX_TEXT_BYTES else None
 
 
@@ -185,10 +174,9 @@ def export_from_workspace(
             with (
                 workspace.locked(),
                 WorkspaceTree(root, plain=options.plain) as tree,
-                _record_sources(workspace, options) as (records, notes),
+                _open_sources(workspace, options) as (agent, records, notes),
                 create_archive(target, recipients=options.recipients, replace=options.replace) as writer,
             ):
-                agent = find_agent(workspace, is_plain=options.plain)
                 files = _without_credentials(tree, tree.scan(), earlier_files or {})
                 summary = write(ExportSource(tree, files, agent, records, notes), writer)
                 omitted = tuple(tree.omitted)
@@ -224,31 +212,27 @@ def export_contents(
     progress: Progress = lambda *_: None,
 ) -> ArchiveContents:
     """The contents of an archive of the workspace. `earlier`: records whose ids are carried over."""
-    by_path = {file.path: file for file in source.files}
-    listed = source.listed_files()
-    with_records = sorted(
-        (file for file in listed if has_records(file.path)), key=lambda file: (file.timestamp, file.path)
-    )
-    for number, file in enumerate(with_records):
+    files = sorted(filter(has_records, source.files), key=lambda file: (file.timestamp, file.path))
+    for number, file in enumerate(files):
         if number % 50 == 0:
-            progress("memories", number, len(with_records))
-        for record in records_of(source, by_path[file.path], earlier):
+            progress("memories", number, len(files))
+        for record in records_of(source, file, earlier):
             spool.add(record, path=file.path)
-    progress("memories", len(with_records), len(with_records))
+    progress("memories", len(files), len(files))
     for record in source.records.sessions() if source.records.sessions is not None else ():
         spool.add(record)
     return ArchiveContents(
-        head=manifest_head(source, listed),
+        head=manifest_head(source),
         documents=layer_documents(source),
         spool=spool,
-        files=listed,
-        pieces=lambda file: source.tree.pieces(by_path[file.path]),
+        files=source.files,
+        pieces=source.tree.pieces,
         layers={},
         plain=source.records.plain,
     )
 
 
-def manifest_head(source: ExportSource, listed: Iterable[ListedFile]) -> JsonObject:
+def manifest_head(source: ExportSource) -> JsonObject:
     """The manifest without its layers. It is dated by the newest file, so that equal workspaces give equal bytes."""
     agent: AgentMetadata = {
         "id": source.agent.id,
@@ -259,7 +243,7 @@ def manifest_head(source: ExportSource, listed: Iterable[ListedFile]) -> JsonObj
         agent["source_runtime_version"] = source.agent.runtime_version
     return {
         "alf_version": ALF_VERSION,
-        "created_at": format_timestamp(max((file.mtime_ns for file in listed), default=0)),
+        "created_at": format_timestamp(max((file.mtime_ns for file in source.files), default=0)),
         "agent": agent,
         "raw_sources": [OPENCLAW_RUNTIME],
     }
@@ -269,7 +253,7 @@ def layer_documents(source: ExportSource) -> dict[str, Document]:
     """The identity, principals and credentials documents."""
 
     def newest(paths: Sequence[str]) -> str:
-        times = (clamp_time(file.mtime_ns) for file in source.files if file.path in paths)
+        times = (file.mtime_ns for file in source.files if file.path in paths)
         return format_timestamp(max(times, default=0))
 
     agent, scheme, plain = source.agent, source.records.scheme, source.records.plain
@@ -289,49 +273,59 @@ def layer_documents(source: ExportSource) -> dict[str, Document]:
     return documents
 
 
-def has_records(path: str) -> bool:
+def has_records(file: ListedFile) -> bool:
+    path = file.path
     return path in ("MEMORY.md", FACTS_DB_PATH) or (path.startswith("memory/") and path.endswith(".md"))
 
 
 def records_of(
-    source: ExportSource, file: WorkspaceFile, earlier: Mapping[str, Sequence[EarlierRecord]] | None
+    source: ExportSource, file: ListedFile, earlier: Mapping[str, Sequence[EarlierRecord]] | None
 ) -> list[MemoryRecord]:
     """The records of one file, in their order."""
-    sources, agent, mtime_ns = source.records, source.agent.id, clamp_time(file.mtime_ns)
+    sources, agent = source.records, source.agent
     if file.path == FACTS_DB_PATH:
-        return [] if sources.plain else _fact_records(source, file, mtime_ns)
+        records = [] if sources.plain else _fact_records(source, file)
+    elif (text := _memory_text(source, file)) is None:
+        return []
+    else:
+        records = upstream_records(
+            file.path,
+            text,
+            mtime_ns=file.mtime_ns,
+            agent=agent.id,
+            scheme=sources.scheme,
+            plain=sources.plain,
+            runtime_version=agent.runtime_version,
+        )
+        if earlier is not None and sources.scheme == "content":
+            carry_ids(records, earlier.get(file.path, ()), agent=agent.id, scope=file.path)
+        if not sources.plain:
+            records = with_truekeep_records(
+                file.path, text, records, file.mtime_ns, agent=agent.id, find_last_check=sources.find_last_check
+            )
+        if sources.embeddings is not None:
+            _add_embeddings(records, sources.embeddings, file.path, text)
+    return sorted(records, key=lambda record: record_order(record, {file.path: file}))
+
+
+def _memory_text(source: ExportSource, file: ListedFile) -> str | None:
+    """The text of a memory; None, with a note, if it has no records."""
     if file.size > MAX_TEXT_BYTES:
         source.notes.append(f"{file.path} has {file.size:,} bytes: it is included without records")
-        return []
+        return None
     text = _decode(source.tree.read(file))
     if text is None:
         source.notes.append(f"{file.path} is not UTF-8 text: it is included without records")
-        return []
-    records = upstream_records(file.path, text, mtime_ns=mtime_ns, agent=agent, scheme=sources.scheme)
-    if earlier is not None and sources.scheme == "content":
-        carry_ids(records, earlier.get(file.path, ()), agent=agent, scope=file.path)
-    if not sources.plain:
-        records += additional_records(
-            file.path,
-            text,
-            mtime_ns=mtime_ns,
-            agent=agent,
-            upstream=list(records),
-            find_last_check=sources.find_last_check,
-        )
-        if sources.embeddings is not None:
-            _add_embeddings(records, sources.embeddings, file.path, text)
-    return sorted(records, key=order_in_file)
+    return text
 
 
-def _fact_records(source: ExportSource, file: WorkspaceFile, mtime_ns: int) -> list[MemoryRecord]:
-    records: list[MemoryRecord] = []
+def _fact_records(source: ExportSource, file: ListedFile) -> list[MemoryRecord]:
+    path = os.path.join(source.tree.root, file.path)
     try:
-        path = os.path.join(source.tree.root, file.path)
-        records += iter_fact_records(path, agent=source.agent.id, mtime_ns=mtime_ns)
+        return list(iter_fact_records(path, agent=source.agent.id, mtime_ns=file.mtime_ns))
     except UnreadableFacts as error:
         source.notes.append(f"{file.path}: {error.what}")
-    return sorted(records, key=order_in_file)
+        return []
 
 
 def _add_embeddings(records: list[MemoryRecord], sources: EmbeddingSources, path: str, text: str) -> None:
@@ -356,10 +350,10 @@ def _decode(data: bytes) -> str | None:
         return None
 
 
-# --- The agent and its runtime --------------------------------------------------------------------------------------
+# --- The agent, and sources besides the files -----------------------------------------------------------------------
 
 
-def find_agent(workspace: Workspace, *, is_plain: bool = False) -> Agent:
+def find_agent(workspace: Workspace, *, is_plain: bool = False, runtime_version: str = "") -> Agent:
     """The agent by the workspace's .alf-agent-id, which is created if it is missing."""
     path = workspace.path / AGENT_ID_FILE
     try:
@@ -368,85 +362,38 @@ def find_agent(workspace: Workspace, *, is_plain: bool = False) -> Agent:
         agent_id = agent_id_for(os.path.realpath(workspace.path))
         if workspace.is_canonical and not is_plain:
             with suppress(OSError, ChangedSince):  # not needed: it is derived from the path
-                _write_agent_id(workspace.path, agent_id)
+                write_agent_id(workspace.path, agent_id)
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot read {path}: {error}", hint="write the agent's id into it, or delete it") from error
-    return Agent(agent_id, workspace.path.name, _runtime_version(workspace.path))
+    return Agent(agent_id, workspace.path.name, runtime_version)
 
 
-def _write_agent_id(root: Path, agent: str) -> None:
-    folder = file_io.open_root(str(root))
-    try:
-        file_io.write_beside(folder, AGENT_ID_FILE, f"{agent}\n".encode())
-        file_io.put_new(folder, AGENT_ID_FILE)
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _openclaw_state(root: Path) -> Path | None:
-    """OpenClaw's state folder, if it contains this workspace and so belongs to this agent."""
-    state = Path(os.environ.get("OPENCLAW_STATE_DIR") or Path.home() / ".openclaw").expanduser()
-    inside = os.path.realpath(root).startswith(os.path.realpath(state) + os.sep)
-    return state if inside else None
-
-
-def _runtime_version(root: Path) -> str:
-    state = _openclaw_state(root)
-    if state is None:
-        return ""
-    try:
-        with open(state / "openclaw.json", "rb") as file:
-            config = json.loads(file.read(4 << 20))
-        version = config["meta"]["lastTouchedVersion"]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return ""
-    return version if isinstance(version, str) and len(version) < 64 else ""
-
-
-# --- Sources besides the files --------------------------------------------------------------------------------------
+def write_agent_id(root: Path, agent: str) -> None:
+    file_io.write_whole(root / AGENT_ID_FILE, f"{agent}\n".encode(), mode=0o644)
 
 
 @contextmanager
-def _record_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tuple[RecordSources, list[str]]]:
-    """Open the sources that the options ask for; the list gets notes on what could not be read."""
-    notes: list[str] = []
+def _open_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tuple[Agent, RecordSources, list[str]]]:
+    """The agent and the sources that the options ask for; the list gets notes on what could not be read."""
+    state, note = find_state(workspace.path)
+    notes = [note] if note and not options.plain else []
+    version = state.runtime_version if state is not None else ""
+    agent = find_agent(workspace, is_plain=options.plain, runtime_version=version)
     if options.plain:
-        yield RecordSources(options.scheme, plain=True), notes
+        yield agent, RecordSources(options.scheme, plain=True), notes
         return
-    state = _openclaw_state(workspace.path)
-    databases = find_databases(state) if state is not None else []
-    index_path = str(workspace.path / STATE / "index.sqlite")
-    embeddings = EmbeddingSources(index_path, databases) if options.embeddings else None
-    transcripts = workspace.sessions.transcripts() if options.transcripts else None
-    agent = find_agent(workspace).id
-    try:
-        yield (
-            RecordSources(
-                options.scheme,
-                credentials=tuple(_iter_credentials(state, agent)),
-                embeddings=embeddings,
-                find_last_check=partial(_find_last_check, workspace),
-                sessions=partial(session_records, transcripts, agent=agent, warn=notes.append)
-                if transcripts is not None
-                else None,
-            ),
-            notes,
-        )
-    finally:
-        if embeddings is not None:
-            notes += embeddings.problems
-            embeddings.close()
-        if transcripts is not None:
-            transcripts.close()
-
-
-def _iter_credentials(state: Path | None, agent: str) -> Iterator[CredentialRecord]:
-    """The credentials of the agent, without secrets."""
-    for path in sorted((state / "agents").glob("*/agent/auth-profiles.json")) if state is not None else ():
-        with suppress(OSError, UnicodeDecodeError):
-            at = format_timestamp(clamp_time(path.stat().st_mtime_ns))
-            yield from credentials_of(path.read_text(encoding="utf-8"), agent=agent, at=at)
+    with ExitStack() as stack:
+        embeddings = sessions = None
+        if options.embeddings:
+            databases = find_databases(state.folder) if state is not None else []
+            index_path = str(workspace.path / STATE / "index.sqlite")
+            embeddings = stack.enter_context(EmbeddingSources(index_path, databases, notes))
+        if options.transcripts:
+            transcripts = stack.enter_context(closing(workspace.sessions.transcripts()))
+            sessions = partial(session_records, transcripts, agent=agent.id, warn=notes.append)
+        credentials = list_credentials(state.credential_files(), agent.id) if state is not None else []
+        last_check = partial(_find_last_check, workspace)
+        yield agent, RecordSources(options.scheme, False, credentials, embeddings, last_check, sessions), notes
 
 
 def _find_last_check(workspace: Workspace, path: str) -> LastCheck | None:
@@ -459,8 +406,8 @@ def _find_last_check(workspace: Workspace, path: str) -> LastCheck | None:
 
 
 def _without_credentials(
-    tree: WorkspaceTree, files: list[WorkspaceFile], earlier: Mapping[str, ListedFile]
-) -> list[WorkspaceFile]:
+    tree: WorkspaceTree, files: list[ListedFile], earlier: Mapping[str, ListedFile]
+) -> list[ListedFile]:
     """Leave out files for credentials, and artifacts that contain one.
 
     Memory is exported unchanged, so that it can be restored. Unchanged files of an earlier archive were scanned then.
@@ -470,7 +417,7 @@ def _without_credentials(
         name = file.path.rpartition("/")[2].lower()
         if name.endswith(_CREDENTIAL_SUFFIXES) or (name.startswith(".env") and not name.endswith(".md")):
             tree.omitted.append(OmittedFile(file.path, "a file for credentials"))
-        elif file.tier == INCLUDED and not _is_unchanged(file, earlier.get(file.path)) and _contains_secret(tree, file):
+        elif file.tier == INCLUDED and not is_same_file(earlier.get(file.path), file) and _contains_secret(tree, file):
             tree.omitted.append(OmittedFile(file.path, "contains what looks like a credential"))
         else:
             exported.append(file)
@@ -478,11 +425,6 @@ def _without_credentials(
     return exported
 
 
-def _is_unchanged(file: WorkspaceFile, listed: ListedFile | None) -> bool:
-    now = (file.entry, file.size, clamp_time(file.mtime_ns))
-    return listed is not None and (listed.entry, listed.size, listed.mtime_ns) == now
-
-
-def _contains_secret(tree: WorkspaceTree, file: WorkspaceFile) -> bool:
+def _contains_secret(tree: WorkspaceTree, file: ListedFile) -> bool:
     text = decode_text(tree.read(file))
     return text is not None and bool(find_secrets(text))

@@ -13,6 +13,9 @@ from typing import NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.integrations.alf.documents import JsonObject
+from truekeep.integrations.alf.sections import daily_log_date
+from truekeep.integrations.alf.timestamps import format_midnight, format_timestamp
 from truekeep.integrations.alf.zip_container import is_ordinary, unsafe_name
 
 RAW, INCLUDED, REFERENCED = "raw", "included", "referenced"
@@ -31,19 +34,34 @@ UPSTREAM_ROOT = frozenset(
 )
 
 
-class WorkspaceFile(NamedTuple):
-    """A file of the workspace."""
+class ListedFile(NamedTuple):
+    """One file of the agent, in the workspace or in an archive: a line of truekeep/files.jsonl."""
 
     path: str
-    tier: str
+    entry: str | None  # None if it is only referenced
     size: int
     mtime_ns: int
     mode: int
+    sha256: str = ""
+    partitions: tuple[str, ...] = ()
 
     @property
-    def entry(self) -> str | None:
-        """Its entry in the archive; None if it is only referenced."""
-        return entry_name(self.path, self.tier)
+    def tier(self) -> str:
+        return REFERENCED if self.entry is None else RAW if self.entry.startswith("raw/") else INCLUDED
+
+    @property
+    def timestamp(self) -> str:
+        """The time by which its records are sorted: the date in its name, else its mtime."""
+        day = daily_log_date(self.path)
+        return format_midnight(day) if day is not None else format_timestamp(self.mtime_ns)
+
+    def as_line(self) -> JsonObject:
+        return {**self._asdict(), "partitions": list(self.partitions)}
+
+
+def is_same_file(one: ListedFile | None, other: ListedFile) -> bool:
+    """Compares everything but the digest and the partitions."""
+    return one is not None and one[:5] == other[:5]
 
 
 class OmittedFile(NamedTuple):
@@ -123,10 +141,10 @@ class WorkspaceTree:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def scan(self) -> list[WorkspaceFile]:
+    def scan(self) -> list[ListedFile]:
         """Every file that belongs to the agent, sorted by path."""
         self.omitted.clear()
-        found: list[WorkspaceFile] = []
+        found: list[ListedFile] = []
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -145,7 +163,7 @@ class WorkspaceTree:
         self.omitted.sort()
         return sorted(found)
 
-    def _add(self, entry: os.DirEntry[str], path: str, found: list[WorkspaceFile], folders: list[str]) -> None:
+    def _add(self, entry: os.DirEntry[str], path: str, found: list[ListedFile], folders: list[str]) -> None:
         name = entry.name
         if name in FOREIGN_NAMES or path in CONTROL_FILES or name.endswith(file_io.TEMPORARY):
             return
@@ -177,24 +195,25 @@ class WorkspaceTree:
         elif not (info.st_uid == self._user and info.st_mode & stat.S_IRUSR) and not self._is_readable(path):
             self.omitted.append(OmittedFile(path, "permission denied"))
         elif tier := tier_of(path, info.st_size, plain=self._plain):
-            found.append(WorkspaceFile(path, tier, info.st_size, info.st_mtime_ns, stat.S_IMODE(info.st_mode)))
+            mode = portable_mode(stat.S_IMODE(info.st_mode))
+            found.append(ListedFile(path, entry_name(path, tier), info.st_size, clamp_time(info.st_mtime_ns), mode))
 
     def _is_readable(self, path: str) -> bool:
         folder, _, name = path.rpartition("/")
         return os.access(name, os.R_OK, dir_fd=self._folder(folder), effective_ids=True)
 
-    def read(self, file: WorkspaceFile) -> bytes:
+    def read(self, file: ListedFile) -> bytes:
         """The content of a file. Raises ChangedSince if it changed since the scan."""
         folder, _, name = file.path.rpartition("/")
         try:
             data, stamp = file_io.read_file(self._folder(folder), name, limit=1 << 40, shown=file.path)
         except OSError as error:
             raise ChangedSince(file.path) from error
-        if (stamp.size, stamp.mtime_ns) != (file.size, file.mtime_ns):
+        if (stamp.size, clamp_time(stamp.mtime_ns)) != (file.size, file.mtime_ns):
             raise ChangedSince(file.path)
         return data
 
-    def pieces(self, file: WorkspaceFile) -> Iterator[bytes]:
+    def pieces(self, file: ListedFile) -> Iterator[bytes]:
         """The content of a file, piece by piece. Raises ChangedSince if it changed since the scan."""
         folder, _, name = file.path.rpartition("/")
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
@@ -208,7 +227,7 @@ class WorkspaceTree:
                 left -= len(piece)
                 yield piece
             info = os.fstat(descriptor)
-            if left or info.st_mtime_ns != file.mtime_ns or not stat.S_ISREG(info.st_mode):
+            if left or clamp_time(info.st_mtime_ns) != file.mtime_ns or not stat.S_ISREG(info.st_mode):
                 raise ChangedSince(file.path)
         finally:
             os.close(descriptor)

@@ -14,11 +14,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core import file_io
 from truekeep.core.errors import BadInput, EditedSince, StorageFailed
 from truekeep.core.file_io import ChangedSince
 from truekeep.core.machine import person
 from truekeep.integrations.alf.archive_file import is_own_archive, open_archive, require_undamaged
+from truekeep.integrations.alf.export import write_agent_id
 from truekeep.integrations.alf.files import UNKNOWN_TIME, portable_mode
 from truekeep.integrations.alf.import_flags import Flag, FlaggedArchive, iter_flags
 from truekeep.integrations.alf.import_plan import (
@@ -129,7 +129,7 @@ def import_archive(
                 existing = [*replaced, *(plan.of(SAME) if not is_own else ())]
                 plan = _note_executables(plan, _make_executable(transaction, existing))
             if agent:
-                _write_agent_id(workspace.path, agent)
+                write_agent_id(workspace.path, agent)
     return report._replace(plan=plan, replaced=len(replaced), written=count, is_host=is_host)
 
 
@@ -288,17 +288,3 @@ def _make_executable(transaction: MemoryTransaction, files: Sequence[PlannedImpo
 def _note_executables(plan: ImportPlan, count: int) -> ImportPlan:
     note = (f"{count:,} file{'' if count == 1 else 's'} made executable, as in the archive",) if count else ()
     return plan._replace(notes=(*plan.notes, *note))
-
-
-def _write_agent_id(root: Path, agent: str) -> None:
-    with suppress(FileNotFoundError):
-        if (root / AGENT_ID_FILE).read_text(encoding="utf-8", errors="replace").strip().lower() == agent:
-            return
-    folder = file_io.open_root(str(root))
-    try:
-        file_io.write_beside(folder, AGENT_ID_FILE, f"{agent}\n".encode())
-        os.replace(file_io.temporary_name(AGENT_ID_FILE), AGENT_ID_FILE, src_dir_fd=folder, dst_dir_fd=folder)
-        os.fsync(folder)
-    finally:
-        file_io.discard(folder, AGENT_ID_FILE)
-        os.close(folder)

@@ -7,7 +7,6 @@ are blocked.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +15,9 @@ from typing import Any, NamedTuple
 
 from truekeep.core.file_io import open_regular
 from truekeep.integrations.alf.documents import JsonObject, MemoryRecord, object_or_empty
-from truekeep.integrations.alf.files import CONTROL_FILES, RAW, UNKNOWN_TIME, refusal_reason
+from truekeep.integrations.alf.files import CONTROL_FILES, RAW, UNKNOWN_TIME, ListedFile, refusal_reason
 from truekeep.integrations.alf.reader import ArchiveReader, OnDamage
 from truekeep.integrations.alf.timestamps import parse_timestamp
-from truekeep.integrations.alf.writer import ListedFile
 from truekeep.integrations.alf.zip_container import BadArchive
 
 NEW, SAME, DIFFERENT, BLOCKED, HELD = "new", "same", "different", "blocked", "held"
@@ -69,7 +67,7 @@ def plan_import(archive: ArchiveReader, root: str, *, on_damage: OnDamage | None
             data = text.encode("utf-8", "replace")
             wanted[path] = (ListedFile(path, None, len(data), UNKNOWN_TIME, 0o644), partial(iter, (data,)))
     for file in contained:
-        wanted[file.path] = (file, partial(_verified_pieces, archive, file))
+        wanted[file.path] = (file, partial(archive.verified_pieces, file))
     folders = {folder for path in wanted for folder in _parents(path)}
     planned = []
     for path, (file, pieces) in sorted(wanted.items()):
@@ -93,18 +91,6 @@ def _parents(path: str) -> Iterator[str]:
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
-
-
-def _verified_pieces(archive: ArchiveReader, file: ListedFile) -> Iterator[bytes]:
-    """The bytes of a file. Raises BadArchive if they do not have the listed digest."""
-    assert file.entry is not None
-    digest = hashlib.sha256()
-    for piece in archive.reader.pieces(file.entry):
-        digest.update(piece)
-        yield piece
-    if file.sha256 and digest.hexdigest() != file.sha256:
-        what = f"{file.entry} does not have the digest that the archive lists"
-        raise BadArchive(what, entry=file.entry, of=archive.reader.name)
 
 
 def _find_damage(pieces: Callable[[], Iterable[bytes]]) -> BadArchive | None:

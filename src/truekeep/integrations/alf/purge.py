@@ -1,15 +1,14 @@
-"""Purge records: rewrite an archive without some records and without their text anywhere in it.
+"""Purge records: rewrite an archive without some records, without the lines of their files, and without copies.
 
-The lines that a record was made of are removed from its file, and its text, as a whole and line by line, from every
-other file, document and record, in any spelling (purged_text.py). Facts are removed from their database. Other binary
-files that contain the text are dropped, and so are files that would be empty. Text that is too short to be unique is
-only removed where it came from. An audit record remains: which ids, when and why, without their text.
+A copy is a line, in any file, document or record, that contains one of the purged lines, as it is or escaped as in
+JSON. Lines under 16 characters, which may be anywhere by chance, are only removed where the record came from. Facts are
+removed from their database; other binary files that contain a purged line are left out. An audit record remains: which
+ids, when and why, without their text.
 """
 
 from __future__ import annotations
 
-import codecs
-import hashlib
+import json
 import re
 import uuid
 from bisect import bisect_left
@@ -21,7 +20,6 @@ from typing import Any, NamedTuple, cast
 from truekeep.core.dates import as_stamp
 from truekeep.core.errors import NotFound
 from truekeep.core.sqlite import SIDECAR_SUFFIXES
-from truekeep.integrations.alf.apply_delta import foreign_entry_names, foreign_layers
 from truekeep.integrations.alf.archive_file import (
     create_archive,
     is_own_archive,
@@ -32,6 +30,8 @@ from truekeep.integrations.alf.archive_file import (
     require_undamaged,
 )
 from truekeep.integrations.alf.documents import (
+    DOCUMENTS,
+    PURGES,
     JsonObject,
     MemoryRecord,
     dump_document,
@@ -39,19 +39,16 @@ from truekeep.integrations.alf.documents import (
     object_or_empty,
 )
 from truekeep.integrations.alf.export import ExportOptions, ExportReport
-from truekeep.integrations.alf.files import MAX_TEXT_BYTES
+from truekeep.integrations.alf.files import MAX_TEXT_BYTES, ListedFile
 from truekeep.integrations.alf.id_carryover import scope_of
-from truekeep.integrations.alf.purged_text import PurgedText
 from truekeep.integrations.alf.reader import ArchiveReader
-from truekeep.integrations.alf.record_ids import WHITESPACE
+from truekeep.integrations.alf.record_ids import WHITESPACE, parse_uuid
 from truekeep.integrations.alf.records import TRUEKEEP_RUNTIME, find_marks
+from truekeep.integrations.alf.timestamps import parse_timestamp
 from truekeep.integrations.alf.writer import (
-    DOCUMENTS,
-    PURGES,
     ArchiveContents,
     ArchiveSummary,
     ForeignEntry,
-    ListedFile,
     Progress,
     RecordSpool,
     write_archive,
@@ -60,26 +57,13 @@ from truekeep.integrations.alf.zip_container import BadArchive
 from truekeep.memory.facts_db import FACTS_DB_PATH, Fact, without_facts
 
 REASONS = ("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")
-_SQLITE_HEADER = b"SQLite format 3\0"
-_BYTE_ORDER_MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
-_CARRIAGE_RETURNS = re.compile(r"\r+(?=\n)")
-_BLANK_CHARACTERS = f"{WHITESPACE}\ufeff"
-_STRUCTURAL_MEMBERS = frozenset(
-    (
-        *("id", "agent_id", "principal_id", "supersedes", "memory_type", "status", "namespace", "runtime"),
-        *("alf_version", "created_at", "updated_at", "observed_at", "valid_from", "valid_until", "last_accessed_at"),
-        *("computed_at", "last_rotated_at", "expires_at", "origin_file", "source_path", "archive_path", "file"),
-        *("index_file", "media_type", "extraction_method", "algorithm"),
-    )
-)
-"""Members that the format requires and that contain no memory: they are never changed."""
-_DIGEST_MEMBERS = frozenset(("hash", "checksum"))
-_MEMBER_NAME = re.compile(r"[a-z][a-z0-9_]*")
+MIN_LINE_CHARACTERS = 16
+_MARKUP = re.compile(r"(?:[\s>\ufeff]|#{1,6}(?=\s)|[-*+](?=\s|$)|\d{1,9}[.)](?=\s|$)|\[[ xX]\](?=\s))*")
+_TABLE_RULE = re.compile(r"\|?[ :|-]*-[ :|-]*")
+_BLANK = f"{WHITESPACE}\ufeff"
+_PURGED = "[purged]"
+_STRUCTURAL_MEMBERS = frozenset(("file", "index_file", "origin_file", "source_path", "archive_path", "media_type"))
+_RECORD_TEXTS = ("content", "category", "entities", "tags", "raw_source_format")
 
 
 class PurgeReport(NamedTuple):
@@ -89,46 +73,91 @@ class PurgeReport(NamedTuple):
     records: int  # removed
     files: tuple[str, ...]  # edited
     dropped: tuple[str, ...]  # files that are no longer in the archive
-    changed: tuple[str, ...] = ()  # ids of edited records
-    entries: tuple[str, ...] = ()  # edited documents and entries of other tools
-    notes: tuple[str, ...] = ()  # what else was removed
+    changed: tuple[str, ...]  # ids of edited records
+    entries: tuple[str, ...]  # edited documents and entries of other tools
+    notes: tuple[str, ...]
 
 
-class PurgedRecords(NamedTuple):
-    """The records after a purge."""
+class EditedFile(NamedTuple):
+    """A file without its purged lines."""
 
-    removed: list[str]
-    edited: list[str]
-    partitions: list[str]  # with removed records
-
-
-class FileText(NamedTuple):
-    """The text of a file and its encoding."""
-
-    text: str
-    codec: str
+    data: bytes
+    removed: Sequence[int] = ()  # line numbers, from 1; sorted
 
 
 class PurgedFiles(NamedTuple):
     """The files after a purge."""
 
     kept: dict[str, ListedFile]
-    edited: dict[str, EditedText]
+    edited: dict[str, EditedFile]
     dropped: list[str]
     facts: set[Fact]  # removed from their database
 
 
-class EditedText(NamedTuple):
-    """A text file without the purged text."""
+class PurgedLines:
+    """The lines to remove wherever they are."""
 
-    before: list[str]  # lines without their ends
-    after: list[str]
-    numbers: list[int]  # of the remaining lines before the edit, from 1
-    data: bytes
+    def __init__(self, texts: Iterable[str]) -> None:
+        lines = {line for text in texts for line in identifying_lines(text)}
+        forms = {form for line in lines for form in (line, _escaped(line), _escaped(line, ensure_ascii=False))}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._text = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        encoded = [form.encode("utf-8", "surrogatepass") for form in longest_first]
+        self._bytes = re.compile(b"|".join(map(re.escape, encoded))) if forms else None
+        self._overlap = max(map(len, encoded), default=1) - 1
 
-    @property
-    def removed(self) -> list[int]:
-        return sorted(set(range(1, len(self.before) + 1)) - set(self.numbers))
+    def is_in(self, text: str) -> bool:
+        return self._text is not None and self._text.search(text) is not None
+
+    def is_in_bytes(self, pieces: Iterable[bytes]) -> bool:
+        """True if bytes contain a purged line. They are read piece by piece."""
+        tail = b""
+        for piece in pieces if self._bytes is not None else ():
+            window = tail + piece
+            if self._bytes is not None and self._bytes.search(window):
+                return True
+            tail = window[-self._overlap :] if self._overlap else b""
+        return False
+
+    def remove(self, text: str, numbers: Iterable[int] = (), *, first: int = 1) -> tuple[str, list[int]]:
+        """The text without purged lines and without the lines of these numbers, and the numbers of the removed ones."""
+        also = set(numbers)
+        lines = list(enumerate(text.split("\n"), start=first))
+        removed = [number for number, line in lines if number in also or self.is_in(line)]
+        gone = set(removed)
+        return "\n".join(line for number, line in lines if number not in gone), removed
+
+    def purge_value(self, value: Any, name: str = "") -> Any:
+        """A JSON value without purged lines in its strings."""
+        if isinstance(value, str):
+            is_affected = name not in _STRUCTURAL_MEMBERS and self.is_in(value)
+            return (self.remove(value)[0].strip(_BLANK) or _PURGED) if is_affected else value
+        if isinstance(value, dict):
+            return {self.purge_value(key): self.purge_value(item, key) for key, item in value.items()}
+        return [self.purge_value(item, name) for item in value] if isinstance(value, list) else value
+
+
+def _escaped(line: str, *, ensure_ascii: bool = True) -> str:
+    return json.dumps(line, ensure_ascii=ensure_ascii)[1:-1]
+
+
+def identifying_lines(text: str) -> set[str]:
+    """The lines by which a text is recognised elsewhere.
+
+    They are without indent, bullet and heading marks. Frontmatter, table headers, timestamps and ids are left out:
+    other notes have the same ones.
+    """
+    lines = [line.strip(_BLANK) for line in text.split("\n")]
+    if "---" in lines[1:] and lines[0] == "---":
+        lines = lines[lines.index("---", 1) + 1 :]
+    headers = {at for at, below in enumerate(lines[1:]) if "|" in below and _TABLE_RULE.fullmatch(below)}
+    bare = {_MARKUP.sub("", line, count=1) for at, line in enumerate(lines) if at not in headers}
+    return {line for line in bare if len(line) >= MIN_LINE_CHARACTERS and _is_distinctive(line)}
+
+
+def _is_distinctive(line: str) -> bool:
+    is_value = parse_timestamp(line) is not None or parse_uuid(line) is not None
+    return any(map(str.isalnum, line)) and not is_value and not line.startswith(("```", "~~~"))
 
 
 def purge_archive(
@@ -163,77 +192,53 @@ def purge_records(
     if archive.is_delta:
         raise BadArchive("this is a delta", hint="apply it, purge the full archive, and delete the delta")
     targets = _find_records(archive, {_canonical_id(text) for text in ids})
-    lines, purged = _purged_lines_and_text(archive, targets)
-    files = _purge_files(archive, targets, lines, purged)
-    records = _spool_remaining(archive, {record["id"] for record in targets}, purged, files, spool)
+    numbers, purged = _lines_to_remove(archive, targets)
+    files = _purge_files(archive, targets, numbers, purged)
+    removed, edited_records, partitions = _spool_remaining(archive, targets, purged, files, spool)
     audit: JsonObject = {
         "purge_id": str(uuid.uuid4()),
         "agent_id": archive.agent_id,
         "scope": "record_purge",
-        "record_ids": sorted(map(_canonical_id, records.removed)),
-        "partitions_affected": records.partitions,
+        "record_ids": sorted(map(_canonical_id, removed)),
+        "partitions_affected": partitions,
         "reason": reason,
         "requested_at": at,
         "completed_at": at,
     }
-    layers = foreign_layers(archive, is_by_truekeep=archive.is_by_truekeep)
-    attachments = None if archive.is_by_truekeep else archive.file_of("attachments")
-    foreign = [name for name in foreign_entry_names(archive, layers) if name != PURGES]
+    earlier_audits = archive.reader.read(PURGES) if PURGES in archive.reader.entries else b""
     documents = archive.documents()
-    purged_documents = {layer: purge_value(document, purged) for layer, document in documents.items()}
+    purged_documents = {layer: purged.purge_value(document) for layer, document in documents.items()}
+    layers = archive.foreign_layers()
+    foreign = [_purge_foreign_entry(archive, name, purged) for name in archive.foreign_entries() if name != PURGES]
     contents = ArchiveContents(
-        head=_purge_head(archive, purged),
+        head={key: value if key == "agent" else purged.purge_value(value) for key, value in archive.head().items()},
         documents=purged_documents,
         spool=spool,
         files=[files.kept[path] for path in sorted(files.kept)],
         pieces=lambda file: _pieces(archive, files, file),
-        layers={name: purge_value(layer, purged) for name, layer in layers.items()},
-        foreign_entries=[
-            *(
-                _purge_attachments(archive, name, purged, files)
-                if name == attachments
-                else _purge_foreign_entry(archive, name, purged)
-                for name in foreign
-            ),
-            _audit_trail(archive, audit),
-        ],
+        layers={name: purged.purge_value(layer) for name, layer in layers.items()},
+        foreign_entries=[*(entry for entry, _ in foreign), ForeignEntry.of(PURGES, earlier_audits + dump_line(audit))],
         plain=not archive.is_by_truekeep,
     )
     edited_entries = [DOCUMENTS[layer] for layer in documents if purged_documents[layer] != documents[layer]]
-    edited_entries += [name for name in foreign if name != attachments and _contains_purged(archive, name, purged)]
     report = PurgeReport(
         audit,
-        len(records.removed),
+        len(removed),
         tuple(sorted(files.edited)),
         tuple(sorted(files.dropped)),
-        tuple(records.edited),
-        tuple(edited_entries),
-        tuple(_iter_notes(targets, files, records)),
+        tuple(edited_records),
+        (*edited_entries, *(entry.name for entry, is_edited in foreign if is_edited)),
+        tuple(_iter_notes(len(removed) - len(targets), files)),
     )
     return contents, report
 
 
 def _pieces(archive: ArchiveReader, files: PurgedFiles, file: ListedFile) -> Iterable[bytes]:
-    if file.entry is None:
-        return ()
     edited = files.edited.get(file.path)
-    return (edited.data,) if edited is not None else archive.reader.pieces(file.entry)
+    return (edited.data,) if edited is not None else archive.pieces(file)
 
 
-def _purge_head(archive: ArchiveReader, purged: PurgedText) -> JsonObject:
-    """The manifest without its layers and without the purged text."""
-    head = {key: value for key, value in archive.manifest.items() if key not in ("layers", "checksum")}
-    return {key: value if key == "agent" else purge_value(value, purged, key) for key, value in head.items()}
-
-
-def _audit_trail(archive: ArchiveReader, audit: JsonObject) -> ForeignEntry:
-    """The audit records of earlier purges, and the new one."""
-    earlier = archive.reader.read(PURGES) if PURGES in archive.reader.entries else b""
-    return _entry_from(PURGES, earlier + dump_line(audit))
-
-
-def _iter_notes(targets: Sequence[MemoryRecord], files: PurgedFiles, records: PurgedRecords) -> Iterator[str]:
-    more = len(records.removed) - len(targets)
+def _iter_notes(more: int, files: PurgedFiles) -> Iterator[str]:
     if more:
         yield f"{more} more records were removed with their source; the audit record lists their ids"
     if FACTS_DB_PATH in files.dropped:
@@ -241,10 +246,8 @@ def _iter_notes(targets: Sequence[MemoryRecord], files: PurgedFiles, records: Pu
 
 
 def _canonical_id(text: str) -> str:
-    try:
-        return str(uuid.UUID(text))
-    except ValueError:
-        return text
+    found = parse_uuid(text.lower())
+    return str(uuid.UUID(bytes=found)) if found else text
 
 
 def _find_records(archive: ArchiveReader, wanted: set[str]) -> list[MemoryRecord]:
@@ -258,362 +261,212 @@ def _find_records(archive: ArchiveReader, wanted: set[str]) -> list[MemoryRecord
     return found
 
 
-# --- Texts ----------------------------------------------------------------------------------------------------------
-
-
-def purge_text(text: str, purged: PurgedText, removed: Iterable[int] = (), *, codec: str = "utf-8") -> EditedText:
-    """The text without these lines and without the purged text. Other lines keep their line ends."""
-    ends = text.split("\n")
-    lines = [line.rstrip("\r") for line in ends]
-    numbers = list(range(1, len(lines) + 1))
-    line_ends = [line[len(bare) :] for line, bare in zip(ends, lines, strict=True)]
-    line_ends[-1], lines[-1] = "", ends[-1]  # the last line has no line end
-    before, drop = lines, set(removed)
-    kept = [at for at, number in enumerate(numbers) if number not in drop]
-    lines, numbers = [lines[at] for at in kept], [numbers[at] for at in kept]
-    line_ends = [line_ends[at] for at in kept]
-    while spans := _merge_spans(purged.spans("\n".join(lines))):
-        lines, first, last = _remove_spans("\n".join(lines), spans)
-        numbers, line_ends = [numbers[at] for at in first], [line_ends[at] for at in last]
-    data = "\n".join(line + end for line, end in zip(lines, line_ends, strict=True)).encode(codec)
-    return EditedText(before, lines, numbers, data)
-
-
-def _merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    found: list[tuple[int, int]] = []
-    for start, end in sorted(spans):
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
-        else:
-            found.append((start, end))
-    return found
-
-
-def _remove_spans(text: str, spans: Sequence[tuple[int, int]]) -> tuple[list[str], list[int], list[int]]:
-    """The lines of a text without some spans, and for each the old lines in which it begins and ends."""
-    parts: list[str] = []
-    first: list[int] = []
-    last: list[int] = []
-    at = line = 0
-    for start, end in (*spans, (len(text), len(text))):
-        for number, part in enumerate(text[at:start].split("\n"), line):
-            if number > line or not parts:
-                parts.append("")
-                first.append(number)
-                last.append(number)
-            elif not parts[-1]:
-                first[-1] = number  # nothing is left of the line before
-            parts[-1] += part
-            last[-1] = number
-        line += text.count("\n", at, end)
-        at = end
-    return parts, first, last
-
-
-def purge_value(value: Any, purged: PurgedText, name: str = "") -> Any:
-    """A JSON value without the purged text in its strings, except for structural members."""
-    if isinstance(value, str):
-        is_affected = name not in _STRUCTURAL_MEMBERS and purged.is_in(_with_line_feeds(value))
-        return purge_text(value, purged).data.decode() if is_affected else value
-    if name in _DIGEST_MEMBERS:
-        return value
-    if isinstance(value, dict):
-        return {
-            key if _MEMBER_NAME.fullmatch(key) else purge_value(key, purged): purge_value(item, purged, key)
-            for key, item in value.items()
-        }
-    return [purge_value(item, purged, name) for item in value] if isinstance(value, list) else value
-
-
-def _with_line_feeds(text: str) -> str:
-    return _CARRIAGE_RETURNS.sub("", text) if "\r" in text else text
-
-
 # --- Files ----------------------------------------------------------------------------------------------------------
 
 
-def _purged_lines_and_text(
+def _lines_to_remove(
     archive: ArchiveReader, targets: Sequence[MemoryRecord]
-) -> tuple[dict[str, set[int]], PurgedText]:
-    """The lines that the records were made of, by file, and the text to remove everywhere."""
-    texts = {record["content"] for record in targets}
-    texts |= {fact.value for fact in map(_fact_of, targets) if fact is not None}
+) -> tuple[dict[str, set[int]], PurgedLines]:
+    """The line numbers that the records were made of, by file, and the lines to remove everywhere."""
+    texts = [record["content"] for record in targets]
+    texts += [fact.value for fact in map(_fact_of, targets) if fact is not None]
     files = archive.files()
-    lines: dict[str, set[int]] = {}
-    for path in {scope_of(record) for record in targets} & files.keys():
-        file_text = _text_of(archive, files[path])
-        if file_text is None:
+    numbers: dict[str, set[int]] = {}
+    for record in targets:
+        path = scope_of(record)
+        text = _text_of(archive, files[path]) if path in files else None
+        place = _lines_of(record)
+        if text is None or place is None:
             continue
-        for record in targets:
-            found = _lines_of(record, file_text.text, is_trusted=archive.is_by_truekeep)
-            if scope_of(record) == path and found is not None:
-                lines.setdefault(path, set()).update(found)
-                texts.add("\n".join(file_text.text.split("\n")[found.start - 1 : found.stop - 1]))
-    return lines, PurgedText(map(_with_line_feeds, texts))
+        lines = text.split("\n")[place.start - 1 : place.stop - 1]
+        is_same = _trimmed("\n".join(lines)) == _trimmed(record["content"])
+        if is_same or (archive.is_by_truekeep and record["source"]["runtime"] == TRUEKEEP_RUNTIME):
+            numbers.setdefault(path, set()).update(place)
+            texts.append("\n".join(lines))
+    return numbers, PurgedLines(texts)
+
+
+def _lines_of(record: MemoryRecord) -> range | None:
+    place = object_or_empty(record.get("raw_source_format"))
+    first, last = place.get("line_start"), place.get("line_end")
+    if not isinstance(first, int) or not isinstance(last, int) or not 1 <= first <= last:
+        return None
+    return range(first, last + 1)
+
+
+def _trimmed(text: str) -> str:
+    return text.replace("\r", "").strip(WHITESPACE)
+
+
+def _text_of(archive: ArchiveReader, file: ListedFile) -> str | None:
+    """The text of a file; None if it is only referenced, too large, or not UTF-8."""
+    if file.entry is None or archive.reader.entries[file.entry].file_size > MAX_TEXT_BYTES:
+        return None
+    try:
+        text = b"".join(archive.pieces(file)).decode()
+    except UnicodeDecodeError:
+        return None
+    return text if "\0" not in text else None
 
 
 def _purge_files(
-    archive: ArchiveReader, targets: Sequence[MemoryRecord], lines: dict[str, set[int]], purged: PurgedText
+    archive: ArchiveReader, targets: Sequence[MemoryRecord], numbers: dict[str, set[int]], purged: PurgedLines
 ) -> PurgedFiles:
-    """Remove the purged text from all files; drop binary files that contain it, and files left empty."""
+    """Remove the purged lines from all files; drop binary files that contain them, and files left empty."""
     result = PurgedFiles({}, {}, [], set())
-    databases = {scope_of(record) for record in targets if record.get("namespace") == "facts"}
+    databases = {FACTS_DB_PATH, *(scope_of(record) for record in targets if record.get("namespace") == "facts")}
     for path, file in archive.files().items():
-        is_database = path == FACTS_DB_PATH or path in databases
-        database = _purge_database(archive, file, targets, purged) if is_database else None
-        if database is not None:
-            edit = EditedText([], [], [], database[0]) if database[1] else None
-            result.facts.update(database[1])
-        elif path in databases:
-            edit = _DROPPED
+        edit = None
+        if path in databases:
+            edit, facts = _purge_database(archive, file, targets, purged)
+            result.facts.update(facts)
+            is_dropped = edit is None
+        elif (text := _text_of(archive, file)) is not None:
+            left, removed = purged.remove(text, numbers.get(path, ()))
+            is_dropped = bool(removed) and not left.strip(_BLANK)
+            edit = EditedFile(left.encode(), removed)
         else:
-            edit = _purge_file(archive, file, purged, lines.get(path, ()))
-        if edit is _DROPPED:
+            is_dropped = purged.is_in_bytes(archive.pieces(file))
+        if is_dropped:
             result.dropped.append(path)
-        elif edit is None:
-            result.kept[path] = file
-        else:
+        elif edit is not None and edit.removed:
             result.edited[path] = edit
             result.kept[path] = file._replace(size=len(edit.data), sha256="")
-    changed = {*result.dropped, *result.edited}
-    for path in [path for path in result.kept if _is_database_journal(path, changed, databases)]:
-        del result.kept[path]
-        result.edited.pop(path, None)
-        result.dropped.append(path)
+        else:
+            result.kept[path] = file
+    changed = databases & {*result.dropped, *result.edited}
+    for journal in {f"{path}{suffix}" for path in changed for suffix in SIDECAR_SUFFIXES} & result.kept.keys():
+        del result.kept[journal]
+        result.dropped.append(journal)
     return result
 
 
-_DROPPED = EditedText([], [], [], b"")
-"""Stands for a file that is left out."""
-
-
-def _purge_file(
-    archive: ArchiveReader, file: ListedFile, purged: PurgedText, removed_lines: Iterable[int]
-) -> EditedText | None:
-    """A file without the purged text; None if it does not change, _DROPPED if it is left out."""
-    file_text = _text_of(archive, file)
-    if file_text is None:
-        is_affected = file.entry is not None and purged.is_in_binary(archive.reader.pieces(file.entry))
-        return _DROPPED if is_affected else None
-    text, codec = file_text
-    edit = purge_text(text, purged, removed_lines, codec=codec)
-    if text.strip(_BLANK_CHARACTERS) and not edit.data.decode(codec).strip(_BLANK_CHARACTERS):
-        return _DROPPED
-    return edit if edit.data != text.encode(codec) else None
-
-
-def _is_database_journal(path: str, changed: set[str], databases: set[str]) -> bool:
-    """True for the journal of a facts database that was changed or dropped."""
-    return any(
-        path == f"{database}{tail}" for database in changed & {FACTS_DB_PATH, *databases} for tail in SIDECAR_SUFFIXES
-    )
-
-
 def _purge_database(
-    archive: ArchiveReader, file: ListedFile, targets: Sequence[MemoryRecord], purged: PurgedText
-) -> tuple[bytes, frozenset[Fact]] | None:
+    archive: ArchiveReader, file: ListedFile, targets: Sequence[MemoryRecord], purged: PurgedLines
+) -> tuple[EditedFile | None, frozenset[Fact]]:
     """A facts database without the purged facts, and those facts; None if they cannot be removed completely."""
     here = [record for record in targets if scope_of(record) == file.path]
     wanted = {fact for fact in map(_fact_of, here) if fact is not None}
+    if not here and not purged.is_in_bytes(archive.pieces(file)):
+        return EditedFile(b""), frozenset()
     files = archive.files()
-    journals = [files[path] for tail in SIDECAR_SUFFIXES if (path := file.path + tail) in files]
-    if file.entry is None or len(wanted) < len(here) or any(journal.size for journal in journals):
-        return None
-    if archive.reader.entries[file.entry].file_size > MAX_TEXT_BYTES:
-        return None
-    found = without_facts(b"".join(archive.reader.pieces(file.entry)), wanted, purged.is_in)
-    return None if found is None or not wanted <= found[1] or purged.is_in_binary([found[0]]) else found
+    has_journal = any(files[path].size for suffix in SIDECAR_SUFFIXES if (path := file.path + suffix) in files)
+    if file.entry is None or has_journal or len(wanted) < len(here) or file.size > MAX_TEXT_BYTES:
+        return None, frozenset()
+    found = without_facts(b"".join(archive.pieces(file)), wanted, purged.is_in)
+    if found is None or not wanted <= found[1] or purged.is_in_bytes([found[0]]):
+        return None, frozenset()
+    return EditedFile(found[0], range(1, len(found[1]) + 1)), found[1]
 
 
 def _fact_of(record: MemoryRecord) -> Fact | None:
     """The database row that a record was made of."""
-    if record.get("namespace") != "facts":
-        return None
     row = object_or_empty(object_or_empty(record.get("raw_source_format")).get(TRUEKEEP_RUNTIME))
-    if not all(isinstance(row.get(name), str) for name in Fact._fields):
+    if record.get("namespace") != "facts" or not all(isinstance(row.get(name), str) for name in Fact._fields):
         return None
     return Fact(*(row[name] for name in Fact._fields))
 
 
-def _text_of(archive: ArchiveReader, file: ListedFile) -> FileText | None:
-    """The text of a file; None if it is only referenced, too large, or binary."""
-    if file.entry is None or archive.reader.entries[file.entry].file_size > MAX_TEXT_BYTES:
-        return None
-    data = b"".join(archive.reader.pieces(file.entry))
-    if data.startswith(_SQLITE_HEADER):
-        return None
-    marked = [codec for mark, codec in _BYTE_ORDER_MARKS if data.startswith(mark)]
-    for codec in (*marked, *_guess_utf16(data), "utf-8"):
-        try:
-            return FileText(data.decode(codec), codec)
-        except UnicodeDecodeError:
-            continue
-    return None
-
-
-def _guess_utf16(data: bytes) -> tuple[str, ...]:
-    """The byte order of UTF-16 without a mark, by its zero bytes: they are on one side of each pair."""
-    even, odd = data[::2].count(0), data[1::2].count(0)
-    if len(data) % 2 or 4 * max(even, odd) < len(data) or min(even, odd) > len(data) // 50:
-        return ()
-    return ("utf-16-le",) if odd > even else ("utf-16-be",)
-
-
-def _lines_of(record: MemoryRecord, text: str, *, is_trusted: bool) -> range | None:
-    """The lines of a file that a record was made of; None if that is not certain."""
-    place = object_or_empty(record.get("raw_source_format"))
-    first, last = place.get("line_start"), place.get("line_end")
-    lines = text.split("\n")
-    if not isinstance(first, int) or not isinstance(last, int) or not 1 <= first <= last <= len(lines):
-        return None
-    is_same = _trimmed("\n".join(lines[first - 1 : last])) == _trimmed(record["content"])
-    is_certain = is_same or (is_trusted and record["source"].get("runtime") == TRUEKEEP_RUNTIME)
-    return range(first, last + 1) if is_certain else None
-
-
-# --- Entries of other tools -----------------------------------------------------------------------------------------
-
-
-def _entry_from(name: str, data: bytes) -> ForeignEntry:
-    return ForeignEntry(name, len(data), lambda: (data,))
-
-
-def _purge_foreign_entry(archive: ArchiveReader, name: str, purged: PurgedText) -> ForeignEntry:
-    """An entry of another tool without the purged text; empty if it is binary and contains it."""
-    size = archive.reader.entries[name].file_size
-
-    def pieces() -> Iterable[bytes]:
-        file_text = _text_of(archive, ListedFile(name, name, size, 0, 0))
-        if file_text is None:
-            is_affected = purged.is_in_binary(archive.reader.pieces(name))
-            return () if is_affected else archive.reader.pieces(name)
-        return (purge_text(file_text.text, purged, codec=file_text.codec).data,)
-
-    return ForeignEntry(name, size, pieces)
-
-
-def _contains_purged(archive: ArchiveReader, name: str, purged: PurgedText) -> bool:
-    file_text = _text_of(archive, ListedFile(name, name, 0, 0, 0))
-    if file_text is None:
-        return purged.is_in_binary(archive.reader.pieces(name))
-    return purged.is_in(_with_line_feeds(file_text.text))
-
-
-def _purge_attachments(archive: ArchiveReader, name: str, purged: PurgedText, files: PurgedFiles) -> ForeignEntry:
-    """Another tool's index of attachments, with the new digests of edited files."""
-    document = purge_value(archive.document(name), purged)
-    paths = {file.entry: file.path for file in archive.files().values()}
-    attachments = document.get("attachments")
-    for attachment in attachments if isinstance(attachments, list) else ():
-        path = paths.get(attachment.get("archive_path")) if isinstance(attachment, dict) else None
-        if path is None:
-            continue
-        if path not in files.kept:
-            attachment["archive_path"] = None
-        elif path in files.edited:
-            data = files.edited[path].data
-            digest = {"algorithm": "sha256", "value": hashlib.sha256(data).hexdigest()}
-            attachment |= {"size_bytes": len(data), "hash": digest}
-    return _entry_from(name, dump_document(document))
+def _purge_foreign_entry(archive: ArchiveReader, name: str, purged: PurgedLines) -> tuple[ForeignEntry, bool]:
+    """An entry of another tool without the purged lines, and whether it changed; a binary one is emptied."""
+    file = ListedFile(name, name, archive.reader.entries[name].file_size, 0, 0)
+    if not purged.is_in_bytes(archive.pieces(file)):
+        return archive.foreign_entry(name), False
+    text = _text_of(archive, file)
+    if text is None:
+        return ForeignEntry.of(name, b""), True
+    try:
+        return ForeignEntry.of(name, dump_document(purged.purge_value(json.loads(text)))), True
+    except (ValueError, RecursionError):
+        return ForeignEntry.of(name, purged.remove(text)[0].encode()), True
 
 
 # --- Records --------------------------------------------------------------------------------------------------------
 
 
 def _spool_remaining(
-    archive: ArchiveReader, ids: set[str], purged: PurgedText, files: PurgedFiles, spool: RecordSpool
-) -> PurgedRecords:
-    """Write the remaining records to the spool."""
-    removed_lines = {path: edit.removed for path, edit in files.edited.items()}
-    orphans = (record for record, _ in archive.records() if _has_lost_source(record, purged, removed_lines, files))
-    removed = ids | {record["id"] for record in orphans}
-    result = PurgedRecords([], [], [])
+    archive: ArchiveReader,
+    targets: Sequence[MemoryRecord],
+    purged: PurgedLines,
+    files: PurgedFiles,
+    spool: RecordSpool,
+) -> tuple[list[str], list[str], list[str]]:
+    """Write the remaining records to the spool; returns the ids of removed and edited ones, and their partitions."""
+    ids = {record["id"] for record in targets}
+    removed: dict[str, str] = {}  # id and partition
     for partition in archive.partitions():
-        before = len(result.removed)
         for record, line in archive.records([partition]):
-            path, record_id = scope_of(record), record["id"]
-            edited = None if record_id in removed else _purge_record(record, purged, files.edited.get(path), removed)
-            if record_id in removed or (edited and not edited["content"].strip(WHITESPACE)):
-                result.removed.append(record_id)
-                continue
-            if edited and edited["content"] != record["content"]:
-                result.edited.append(record_id)
-            spool.add(edited or record, path=path if path in files.kept else "", line=None if edited else line + b"\n")
-        if len(result.removed) > before:
-            result.partitions.append(partition)
-    return result
+            if record["id"] in ids or _purge_record(record, line, purged, files) is None:
+                removed[record["id"]] = partition
+    edited: list[str] = []
+    for record, line in archive.records():
+        new = _purge_record(record, line, purged, files) if record["id"] not in removed else None
+        if new is None:
+            continue
+        new = _without_links(new, removed)
+        if new["content"] != record["content"]:
+            edited.append(record["id"])
+        path = scope_of(record)
+        spool.add(new, path=path if path in files.kept else "", line=line + b"\n" if new == record else None)
+    return list(removed), edited, list(dict.fromkeys(removed.values()))
 
 
-def _has_lost_source(
-    record: MemoryRecord, purged: PurgedText, removed_lines: dict[str, list[int]], files: PurgedFiles
-) -> bool:
-    """True if a record's file or all of its lines were removed; for one of truekeep's own, any of its lines.
+def _purge_record(record: MemoryRecord, line: bytes, purged: PurgedLines, files: PurgedFiles) -> MemoryRecord | None:
+    """A record without the purged lines; None if nothing is left of it.
 
-    The next export makes truekeep's own records again.
+    One of truekeep's own is removed when it is affected at all: the next export makes it again from its file.
     """
-    path = scope_of(record)
+    path, place = scope_of(record), _lines_of(record)
     if path in files.dropped or _fact_of(record) in files.facts:
-        return True
-    is_own = record["source"].get("runtime") == TRUEKEEP_RUNTIME
-    if is_own and purge_value(record["content"], purged) != record["content"]:
-        return True
-    place = object_or_empty(record.get("raw_source_format"))
-    first, last = place.get("line_start"), place.get("line_end")
-    if not isinstance(first, int):
-        return False
-    last = last if isinstance(last, int) else first
-    removed = removed_lines.get(path, ())
-    count = bisect_left(removed, last + 1) - bisect_left(removed, first)
-    return count > 0 and (is_own or count == last + 1 - first)
+        return None
+    edit = files.edited.get(path)
+    removed = [number for number in edit.removed if place is not None and number in place] if edit is not None else []
+    is_copy = purged.is_in_bytes([line]) and _has_text(record, purged)
+    new = record
+    if removed or is_copy:
+        if record["source"].get("runtime") == TRUEKEEP_RUNTIME:
+            return None
+        content, _ = purged.remove(record["content"], removed, first=place.start if place is not None else 1)
+        new = _with_content(record, content)
+        if not content.strip(_BLANK) or _has_text(new, purged):
+            return None
+    return _with_shifted_lines(new, edit.removed) if edit is not None and place is not None else new
 
 
-def _purge_record(
-    record: MemoryRecord, purged: PurgedText, edit: EditedText | None, removed: set[str]
-) -> MemoryRecord | None:
-    """A record after the purge; None if it does not change."""
-    new: JsonObject = {key: purge_value(value, purged, key) for key, value in record.items() if key != "embeddings"}
-    place = new.get("raw_source_format")
-    if edit is not None and isinstance(place, dict):
-        new["content"] = _remaining_content(record, edit, new["content"])
-        new["raw_source_format"] = {**place, **_shifted_lines(place, edit.removed)}
-    if new["content"] != record["content"] and isinstance(record.get("tags"), list):
-        marks = find_marks(str(new["content"]), str(record.get("namespace", "")))
+def _has_text(record: MemoryRecord, purged: PurgedLines) -> bool:
+    return purged.is_in_bytes([dump_line({name: record.get(name) for name in _RECORD_TEXTS})])
+
+
+def _with_content(record: MemoryRecord, content: str) -> MemoryRecord:
+    """The record with another content: without its vectors, and with the tags of what is left."""
+    new: JsonObject = {**record, "content": content}
+    new.pop("embeddings", None)
+    marks = find_marks(content, str(record.get("namespace", "")))
+    if "tags" in new:
         new["tags"] = marks.tags
-        for key, value in (("category", marks.category), ("confidence", marks.confidence)):
-            if key in new and value is None:
-                del new[key]
-    related = new.get("related_records")
-    if isinstance(related, list):
-        left = [item for item in related if not isinstance(item, dict) or str(item.get("id")) not in removed]
-        new["related_records"] = left
-        if related and not left:
-            del new["related_records"]
-    if "embeddings" in record and edit is None and new["content"] == record["content"]:
-        new = {key: new.get(key, value) for key, value in record.items() if key in new or key == "embeddings"}
-    return None if new == record else cast(MemoryRecord, new)
+    for name, value in (("category", marks.category), ("confidence", marks.confidence)):
+        if value is None:
+            new.pop(name, None)
+    place = record.get("raw_source_format")
+    if isinstance(place, dict) and isinstance(heading := place.get("heading"), str) and heading not in content:
+        new["raw_source_format"] = {**place, "heading": None}
+    return cast(MemoryRecord, new)
 
 
-def _remaining_content(record: MemoryRecord, edit: EditedText, purged_content: str) -> str:
-    """The remaining lines of a record, if its content was exactly these lines of its file."""
+def _with_shifted_lines(record: MemoryRecord, removed: Sequence[int]) -> MemoryRecord:
+    """The record with the line numbers that it has after some lines of its file were removed."""
     place = record["raw_source_format"]
-    first, last = place.get("line_start"), place.get("line_end")
-    if not isinstance(first, int) or not isinstance(last, int):
-        return purged_content
-    if "\n".join(edit.before[first - 1 : last]) != record["content"]:
-        return purged_content
-    start, end = bisect_left(edit.numbers, first), bisect_left(edit.numbers, last + 1)
-    return "\n".join(edit.after[start:end])
+    shifted = {
+        "line_start": max(1, place["line_start"] - bisect_left(removed, place["line_start"])),
+        "line_end": max(1, place["line_end"] - bisect_left(removed, place["line_end"] + 1)),
+    }
+    return cast(MemoryRecord, {**record, "raw_source_format": {**place, **shifted}})
 
 
-def _trimmed(text: str) -> str:
-    return _CARRIAGE_RETURNS.sub("", f"{text}\n").strip(WHITESPACE)
-
-
-def _shifted_lines(place: JsonObject, removed: Sequence[int]) -> JsonObject:
-    """The line numbers of a record after some lines were removed."""
-    shifted: JsonObject = {}
-    for key in ("line_start", "line_end"):
-        number = place.get(key)
-        if isinstance(number, int):
-            shifted[key] = max(1, number - bisect_left(removed, number + (key == "line_end")))
-    return shifted
+def _without_links(record: MemoryRecord, removed: dict[str, str]) -> MemoryRecord:
+    related = record.get("related_records")
+    if not isinstance(related, list) or not any(object_or_empty(item).get("id") in removed for item in related):
+        return record
+    left = [item for item in related if object_or_empty(item).get("id") not in removed]
+    others = {name: value for name, value in record.items() if name != "related_records"}
+    return cast(MemoryRecord, {**others, **({"related_records": left} if left else {})})

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple, Unpack, cast
 
+from truekeep.integrations.alf.created_dates import FileDates
 from truekeep.integrations.alf.documents import MemoryRecord, OptionalMembers, SourceProvenance, TemporalMetadata
 from truekeep.integrations.alf.record_ids import WHITESPACE, content_id, positional_id
 from truekeep.integrations.alf.sections import classify, daily_log_date, split_sections
@@ -25,26 +26,36 @@ _HASHTAG = re.compile(f"#(?<![^{WHITESPACE}]#)#*([^{WHITESPACE}#][^{WHITESPACE}]
 _JOINERS = "\u200c\u200d"
 
 
-def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme: str) -> list[MemoryRecord]:
-    """The records that upstream's exporter writes for a file, with the same order of members.
+def upstream_records(
+    path: str,
+    text: str,
+    *,
+    mtime_ns: int,
+    agent: str,
+    scheme: str,
+    plain: bool = True,
+    runtime_version: str = "",
+) -> list[MemoryRecord]:
+    """The records of a file for the runtime openclaw.
 
-    One difference: a confidence is at most 1. Upstream copies any number, and then its own validator rejects the
-    archive.
+    `plain`: exactly those that upstream's exporter writes, with the same order of members. Otherwise more files are
+    split, times come from what the file says, and the version of the runtime is noted. One difference in both: a
+    confidence is at most 1. Upstream copies any number, and then its own validator rejects the archive.
     """
-    kind = classify(path, scheme)
+    kind = classify(path, scheme, plain=plain)
     if kind is None:
         return []
     day = daily_log_date(path)
+    dates = None if plain else FileDates.of(path, text)
     updated_at = format_timestamp(mtime_ns)
     temporal: TemporalMetadata = {"created_at": format_midnight(day) if day else updated_at, "updated_at": updated_at}
     if day:
         temporal["observed_at"] = format_midnight(day)
-    source: SourceProvenance = {
-        "runtime": OPENCLAW_RUNTIME,
-        "origin": "workspace",
-        "origin_file": path,
-        "extraction_method": _extraction_method(path.lower()),
-    }
+    source: SourceProvenance = {"runtime": OPENCLAW_RUNTIME}
+    if runtime_version and not plain:
+        source["runtime_version"] = runtime_version
+    source["origin"], source["origin_file"] = "workspace", path
+    source["extraction_method"] = _extraction_method(path.lower())
     records = []
     occurrences: Counter[str] = Counter()
     for number, section in enumerate(split_sections(text, is_split=kind.is_split, scheme=scheme)):
@@ -54,6 +65,7 @@ def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme:
             occurrences[trimmed] += 1
         else:
             record_id = positional_id(path, number)
+        stated = dates.created_at(section.heading, section.content, mtime_ns) if dates is not None else None
         marks = find_marks(section.content, kind.namespace)
         record: MemoryRecord = {
             "id": record_id,
@@ -61,7 +73,7 @@ def upstream_records(path: str, text: str, *, mtime_ns: int, agent: str, scheme:
             "content": section.content,
             "memory_type": kind.memory_type,
             "source": source.copy(),
-            "temporal": temporal.copy(),
+            "temporal": {**temporal, "created_at": stated or temporal["created_at"]},
             "status": "active",
             "namespace": kind.namespace,
         }

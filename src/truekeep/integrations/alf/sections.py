@@ -55,13 +55,20 @@ _CONTENT_KINDS = tuple(
 )
 
 
-def classify(path: str, scheme: str) -> SectionKind | None:
-    """The kind of a file by its path; None if upstream makes no records of it."""
+def classify(path: str, scheme: str, *, plain: bool = True) -> SectionKind | None:
+    """The kind of a file by its path; None if upstream makes no records of it.
+
+    Unless `plain`, every file but the active context is split at its headings, as the adapter's documentation says;
+    the later generation of upstream's exporter keeps most files whole.
+    """
     if path != "MEMORY.md" and not (path.startswith("memory/") and path.endswith(".md") and not path.endswith("/.md")):
         return None
-    if scheme == "content":
-        return next((kind for pattern, kind in _CONTENT_KINDS if pattern.fullmatch(path)), None)
-    return _positional_kind(path.lower())
+    if scheme != "content":
+        return _positional_kind(path.lower())
+    kind = next((kind for pattern, kind in _CONTENT_KINDS if pattern.fullmatch(path)), None)
+    if plain or kind is None or kind.memory_type == "summary":
+        return kind
+    return kind._replace(is_split=True)
 
 
 def _positional_kind(path: str) -> SectionKind:

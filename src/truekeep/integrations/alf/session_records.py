@@ -28,10 +28,13 @@ _FIRST_PLAUSIBLE_TIME = datetime(2015, 1, 1, tzinfo=UTC)  # no harness is older
 def session_records(
     archive: Archive, *, agent: str, warn: Callable[[str], None] = lambda _: None
 ) -> Iterator[MemoryRecord]:
-    """A record for each session, the earliest first. `warn` gets a message for a session that cannot be read."""
+    """A record for each session, in the order of an archive: by the time of the last turn.
+
+    `warn` gets a message for a session that cannot be read.
+    """
     sessions = archive.sessions()
     names = {session.id: session.name for session in sessions}
-    for session in reversed(sessions):
+    for session in sorted(sessions, key=lambda item: (item.last_at, truekeep_id(agent, "session", item.name))):
         try:
             turns = list(archive.own_turns(session))
         except (OSError, TranscriptStoreDamaged) as error:

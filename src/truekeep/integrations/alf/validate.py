@@ -14,7 +14,16 @@ from pathlib import Path
 
 from truekeep.integrations.alf import schema_validation
 from truekeep.integrations.alf.archive_file import open_archive
-from truekeep.integrations.alf.documents import JsonObject, object_or_empty, parse_object, strings_in
+from truekeep.integrations.alf.documents import (
+    DELTA_MANIFEST,
+    DELTA_RECORDS,
+    FILES,
+    MANIFEST,
+    JsonObject,
+    object_or_empty,
+    parse_object,
+    strings_in,
+)
 from truekeep.integrations.alf.files import CONTROL_FILES, refusal_reason, workspace_path
 from truekeep.integrations.alf.record_ids import parse_uuid
 from truekeep.integrations.alf.schema_validation import (
@@ -28,8 +37,6 @@ from truekeep.integrations.alf.schema_validation import (
 )
 from truekeep.integrations.alf.zip_container import ArchiveProblem, BadArchive, ZipReader, unsafe_name
 
-MANIFEST, DELTA_MANIFEST, FILES = "manifest.json", "delta-manifest.json", "truekeep/files.jsonl"
-_DELTA_RECORDS = "memory/delta.jsonl"
 _LAYERS = ("identity", "principals", "credentials", "attachments")  # with one document each, and its schema
 _VERDICTS = {UNREADABLE: "unreadable", ERROR: "invalid", WARNING: "warning"}
 
@@ -148,7 +155,7 @@ class _ArchiveCheck:
     def _delta(self, manifest: JsonObject) -> Problems:
         changes = manifest.get("changes")
         if not isinstance(changes, dict):
-            changes = {"memory": {"file": _DELTA_RECORDS}} if _DELTA_RECORDS in self._entries else {}
+            changes = {"memory": {"file": DELTA_RECORDS}} if DELTA_RECORDS in self._entries else {}
         for name in _LAYERS:
             if isinstance(file := object_or_empty(changes.get(name)).get("file"), str):
                 document = yield from self._document(file, name)

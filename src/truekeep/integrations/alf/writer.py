@@ -7,14 +7,19 @@ path and their place in it. Records and files are written one by one; memory onl
 from __future__ import annotations
 
 import hashlib
-import io
 import mimetypes
+import os
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, NamedTuple
 
 from truekeep.integrations.alf.documents import (
+    ATTACHMENTS,
+    DOCUMENTS,
+    FILES,
+    INDEX,
+    MANIFEST,
     Document,
     JsonObject,
     MemoryRecord,
@@ -22,102 +27,55 @@ from truekeep.integrations.alf.documents import (
     dump_document,
     dump_line,
 )
-from truekeep.integrations.alf.files import ARTIFACT_THRESHOLD, INCLUDED, RAW, REFERENCED
+from truekeep.integrations.alf.files import ARTIFACT_THRESHOLD, RAW, REFERENCED, ListedFile
+from truekeep.integrations.alf.id_carryover import scope_of
 from truekeep.integrations.alf.record_ids import truekeep_id
 from truekeep.integrations.alf.records import OPENCLAW_RUNTIME
-from truekeep.integrations.alf.sections import daily_log_date
-from truekeep.integrations.alf.timestamps import Quarter, format_midnight, format_timestamp, quarter_of
+from truekeep.integrations.alf.timestamps import Quarter, quarter_of
 from truekeep.integrations.alf.zip_container import PIECE_BYTES, ZipWriter
 
-ALF_VERSION = "1.0.0"
-MANIFEST, INDEX, ATTACHMENTS = "manifest.json", "memory/index.json", "attachments.json"
-FILES, PURGES = "truekeep/files.jsonl", "truekeep/purges.jsonl"
 _RECORD_COMPRESSION_LEVEL = 4  # takes half the time of the default, and the archive is 2 % larger
-DOCUMENTS = {"identity": "identity.json", "principals": "principals.json", "credentials": "credentials.json"}
-"""The layers that are single documents, in the order in which they are written."""
 
 Progress = Callable[[str, int, int], None]
 """Called with the current step, how many items are done, and how many there are."""
 
 
-class ListedFile(NamedTuple):
-    """One file of the agent: a line of truekeep/files.jsonl."""
-
-    path: str
-    entry: str | None
-    size: int
-    mtime_ns: int
-    mode: int
-    sha256: str = ""
-    partitions: tuple[str, ...] = ()
-
-    @property
-    def tier(self) -> str:
-        return REFERENCED if self.entry is None else RAW if self.entry.startswith("raw/") else INCLUDED
-
-    @property
-    def timestamp(self) -> str:
-        """The time by which its records are sorted: the date in its name, else its mtime."""
-        day = daily_log_date(self.path)
-        return format_midnight(day) if day is not None else format_timestamp(self.mtime_ns)
-
-    def as_line(self) -> JsonObject:
-        return {**self._asdict(), "partitions": list(self.partitions)}
-
-
 class RecordSpool:
-    """Temporary storage for records: they are added file by file and read quarter by quarter.
+    """Records on their way into an archive: added in the archive's order, read partition by partition.
 
-    It uses a temporary file, or memory if nothing may be written to a disk unencrypted. Records that belong to no file
-    come after the others, sorted by time and id.
+    They are kept in temporary files, or in memory if nothing may be written to a disk unencrypted.
     """
 
     def __init__(self, *, folder: str | None) -> None:
-        self._file: IO[bytes] = (
-            io.BytesIO() if folder is None else tempfile.TemporaryFile(dir=folder, buffering=PIECE_BYTES)  # noqa: SIM115
-        )
-        self._end = 0
-        self._ranges: dict[Quarter, list[tuple[int, int]]] = {}
-        self._fileless: dict[Quarter, list[tuple[tuple[str, str], int, int]]] = {}
+        self._folder = folder
+        self._files: dict[Quarter, IO[bytes]] = {}
         self.counts: Counter[Quarter] = Counter()
         self.partitions_by_path: dict[str, set[str]] = {}  # the partitions with records of a file
         self.has_embeddings = False
 
     def close(self) -> None:
-        self._file.close()
-
-    @property
-    def is_large(self) -> bool:
-        return self._end > 1 << 30
+        for file in self._files.values():
+            file.close()
 
     def add(self, record: MemoryRecord, *, path: str = "", line: bytes | None = None) -> None:
         """Add a record to its quarter; one without a valid time goes to 1970. `line`: the record, if it is encoded."""
         quarter = quarter_of(record) or Quarter(1970, 1)
-        line = line if line is not None else dump_line(record)
-        self._file.write(line)
-        start, self._end = self._end, self._end + len(line)
+        if quarter not in self._files:
+            most = 0 if self._folder is None else PIECE_BYTES  # 0: never to a disk
+            self._files[quarter] = tempfile.SpooledTemporaryFile(most, dir=self._folder)  # noqa: SIM115
+        self._files[quarter].write(line if line is not None else dump_line(record))
         self.counts[quarter] += 1
         self.has_embeddings = self.has_embeddings or "embeddings" in record
-        if not path:
-            temporal = record["temporal"]
-            key = (str(temporal.get("observed_at") or temporal.get("created_at")), str(record["id"]))
-            self._fileless.setdefault(quarter, []).append((key, start, self._end))
-            return
-        ranges = self._ranges.setdefault(quarter, [])
-        if ranges and ranges[-1][1] == start:
-            ranges[-1] = (ranges[-1][0], self._end)
-        else:
-            ranges.append((start, self._end))
-        self.partitions_by_path.setdefault(path, set()).add(quarter.file)
+        if path:
+            self.partitions_by_path.setdefault(path, set()).add(quarter.file)
+
+    def size(self, quarter: Quarter) -> int:
+        return self._files[quarter].seek(0, os.SEEK_END)
 
     def pieces(self, quarter: Quarter) -> Iterator[bytes]:
-        fileless = [(start, end) for _, start, end in sorted(self._fileless.get(quarter, ()))]
-        for start, end in (*self._ranges.get(quarter, ()), *fileless):
-            self._file.seek(start)
-            while start < end:
-                piece = self._file.read(min(PIECE_BYTES, end - start))
-                start += len(piece)
-                yield piece
+        self._files[quarter].seek(0)
+        while piece := self._files[quarter].read(PIECE_BYTES):
+            yield piece
 
 
 class ForeignEntry(NamedTuple):
@@ -126,6 +84,10 @@ class ForeignEntry(NamedTuple):
     name: str
     size: int
     pieces: Callable[[], Iterable[bytes]]
+
+    @classmethod
+    def of(cls, name: str, data: bytes) -> ForeignEntry:
+        return cls(name, len(data), lambda: (data,))
 
 
 class ArchiveContents(NamedTuple):
@@ -166,15 +128,24 @@ class DeltaSummary(NamedTuple):
         return not any(self)
 
 
-def order_in_file(record: Document) -> tuple[int, str, str]:
-    """Sort key for the records of one file: by line, upstream's before truekeep's."""
-    source, place = record.get("source"), record.get("raw_source_format")
-    runtime = source.get("runtime") if isinstance(source, dict) else ""
+def record_order(record: MemoryRecord, files: Mapping[str, ListedFile]) -> tuple[str, str, int, str, str]:
+    """Sort key for the records of an archive: by the time of their file, its path and their line.
+
+    Upstream's come before truekeep's of the same line. Records of no file, such as sessions, come last.
+    """
+    path, source, place = scope_of(record), record["source"], record.get("raw_source_format")
+    if path not in files:
+        temporal = record["temporal"]
+        return "~", str(temporal.get("updated_at") or temporal.get("created_at")), 0, "", str(record["id"])
     line = place.get("line_start") if isinstance(place, dict) else 0
+    runtime = str(source.get("runtime"))
+    is_upstream = runtime == OPENCLAW_RUNTIME
     return (
+        files[path].timestamp,
+        path,
         line if isinstance(line, int) else 0,
-        "" if runtime == OPENCLAW_RUNTIME else str(runtime),
-        str(record.get("id")),
+        "" if is_upstream else runtime,
+        str(record["id"]),
     )
 
 
@@ -231,7 +202,7 @@ def _write_records(writer: ZipWriter, spool: RecordSpool, progress: Progress) ->
     partitions: list[Partition] = []
     for number, quarter in enumerate(sorted(spool.counts)):
         progress("records", number, len(spool.counts))
-        size = 1 << 31 if spool.is_large else 0
+        size = spool.size(quarter)
         writer.add_pieces(quarter.file, spool.pieces(quarter), size=size, level=_RECORD_COMPRESSION_LEVEL)
         partitions.append(
             {

@@ -17,15 +17,13 @@ from truekeep.core.errors import BadInput
 from truekeep.integrations.alf.apply_delta import apply_deltas
 from truekeep.integrations.alf.delta import export_delta
 from truekeep.integrations.alf.describe import describe_archive
-from truekeep.integrations.alf.diff import diff_archives
-from truekeep.integrations.alf.documents import JsonObject, dump_document
+from truekeep.integrations.alf.documents import JsonObject
 from truekeep.integrations.alf.export import ExportOptions, ExportReport, export_archive
 from truekeep.integrations.alf.import_ import SKIP, STOP, TRUST, ImportOptions, ImportReport, import_archive
 from truekeep.integrations.alf.import_flags import Flag, FlaggedArchive
 from truekeep.integrations.alf.import_plan import PlannedImport, count_states
 from truekeep.integrations.alf.purge import REASONS, PurgeReport, purge_archive
 from truekeep.integrations.alf.record_ids import SCHEMES
-from truekeep.integrations.alf.sync_map import MAP_FILE, generic_map, write_map
 from truekeep.integrations.alf.validate import validate_archive, verdict
 from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary
 from truekeep.integrations.alf.zip_container import ArchiveProblem
@@ -34,7 +32,7 @@ from truekeep.interfaces.cli.complete_values import complete_files, complete_fol
 from truekeep.interfaces.cli.interruptible import InterruptibleGroup
 from truekeep.interfaces.cli.output import emit, json_option, open_workspace, print_json, print_table, workspace_option
 from truekeep.interfaces.cli.progress import ProgressDisplay
-from truekeep.interfaces.cli.terminal import echo, echo_text, style
+from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.workspace.workspace import default_path
 
 EXIT_PROBLEMS = 1
@@ -43,7 +41,6 @@ _MAX_LISTED_IN_DRY_RUN = 200
 _VERDICT_COLOURS = {"ok": "green", "warning": "yellow", "invalid": "red", "unreadable": "red"}
 _LEVEL_COLOURS = {"unreadable": "red", "error": "red", "warning": "yellow"}
 _STATE_COLOURS = {"new": "green", "same": "bright_black", "different": "yellow", "blocked": "red", "held": "red"}
-_CHANGE_COLOURS = {"added": "green", "removed": "red", "changed": "yellow"}
 _STOPPED = {
     "import": "stopped; every file is complete, and running it again imports the missing ones",
     **dict.fromkeys(("export", "delta", "apply", "purge"), "stopped; no incomplete archive is left"),
@@ -78,7 +75,7 @@ _archive_argument = click.argument("archive", shell_complete=complete_files)
 
 @click.group(cls=InterruptibleGroup, stopped_messages=_STOPPED)
 def alf() -> None:
-    """Export, import and compare archives in the Agent Life Format.
+    """Export and import archives in the Agent Life Format.
 
     An archive is a ZIP file: every memory as a record, the agent's identity, and the files themselves, byte for byte.
     Credentials are listed by name, never included.
@@ -385,7 +382,7 @@ def _print_held_files(files: Sequence[PlannedImport]) -> None:
         echo(f"  and {len(files) - _MAX_LISTED} more; --json lists them", err=True)
 
 
-# --- validate, show, diff -------------------------------------------------------------------------------------------
+# --- validate, show -------------------------------------------------------------------------------------------------
 
 
 @alf.command()
@@ -454,31 +451,7 @@ def _description_lines(description: JsonObject) -> Iterator[str]:
         yield style(f"  {problem['entry']}: {problem['message']}", fg="red")
 
 
-@alf.command()
-@click.argument("one", shell_complete=complete_files)
-@click.argument("other", shell_complete=complete_files)
-@_identity_option
-@_large_option
-@click.option("--exit-code", is_flag=True, help="Exit 1 if they differ.")
-@json_option
-def diff(one: str, other: str, identities: tuple[str, ...], large: bool, exit_code: bool, **_: Any) -> int:
-    """Show what differs between two archives: records, files, documents.
-
-    Example: truekeep alf diff old.alf new.alf
-    """
-    differences = diff_archives(Path(one), Path(other), identities=identities, large=large)
-    lines = []
-    for item in differences:
-        about = " ".join(part for part in (item.where, ", ".join(item.fields), item.text) if part)
-        change = style(f"{item.change:<8}", fg=_CHANGE_COLOURS[item.change])
-        lines.append(f"{change} {item.kind:<8} {f'{item.name}  {about}'.rstrip()}")
-    lines.append(_count(len(differences), "difference") if differences else "the archives have the same contents")
-    data = {"same": not differences, "differences": [item._asdict() for item in differences]}
-    emit("alf-diff", data, lines)
-    return EXIT_PROBLEMS if differences and exit_code else 0
-
-
-# --- purge, map -----------------------------------------------------------------------------------------------------
+# --- purge ----------------------------------------------------------------------------------------------------------
 
 
 @alf.command()
@@ -537,31 +510,6 @@ def _purge_lines(report: ExportReport[ArchiveSummary], purged: PurgeReport) -> I
     for note in purged.notes:
         yield style(f"  {note}", fg="yellow")
     yield f"  audit record {purged.audit['purge_id']}; the workspace and older archives still contain the text"
-
-
-@alf.command("map")
-@click.option("--write", is_flag=True, help="Write it to .alf-map.json in the workspace.")
-@click.option("--replace", is_flag=True, help="Overwrite an existing map that differs.")
-@json_option
-@workspace_option
-@click.pass_context
-def map_(ctx: click.Context, write: bool, replace: bool, as_json: bool, workspace: str | None) -> None:
-    """Print the map that lets the format's own tool sync this workspace.
-
-    Stock `alf` from 1.1 on, with its `generic` runtime, reads it from .alf-map.json.
-
-    Example: truekeep alf map --write
-    """
-    with open_workspace(ctx, workspace) as opened:
-        document = generic_map()
-        path = write_map(opened, document, replace=replace) if write else None
-    if as_json:
-        print_json("alf-map", {"path": str(path) if path else None, "map": document})
-    elif path is not None:
-        echo(f"{style('wrote', fg='green')} {path}; now run `alf sync -r generic -w {opened.path}`")
-    else:
-        echo_text(dump_document(document).decode())
-        echo(f"--write puts it into {opened.path / MAP_FILE}", err=True)
 
 
 # --- Helpers --------------------------------------------------------------------------------------------------------

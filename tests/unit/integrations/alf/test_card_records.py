@@ -25,9 +25,9 @@ from truekeep.integrations.alf.card_records import (
     MAX_RULES_PER_FILE,
     ClaimResult,
     LastCheck,
-    additional_records,
     card_id,
     last_check_of,
+    with_truekeep_records,
 )
 from truekeep.integrations.alf.documents import dump_line, parse_object
 from truekeep.integrations.alf.embeddings import EmbeddingSources
@@ -65,9 +65,8 @@ def finer(
 ) -> list[Any]:
     """The finer records of a file, checked, beside upstream's own."""
     upstream = upstream_records(path, text, mtime_ns=NOON_NS, agent=agent, scheme=scheme)
-    records: list[Any] = additional_records(
-        path, text, mtime_ns=NOON_NS, agent=agent, upstream=upstream, find_last_check=seen
-    )
+    made = with_truekeep_records(path, text, list(upstream), NOON_NS, agent=agent, find_last_check=seen)
+    records: list[Any] = [record for record in made if record not in upstream]
     check(records, text)
     ids = [record["id"] for record in (*upstream, *records)]
     assert len(ids) == len(set(ids))
@@ -326,9 +325,7 @@ def test_a_cards_id_is_its_name() -> None:
     (after,) = finer(CARD, card("All new.", created="2026-01-01", category="decision"))
     assert before["id"] == after["id"]
     assert finer("memory/cards/Proxy.md", card())[0]["id"] != before["id"]
-    other = additional_records(
-        CARD, card(), mtime_ns=0, agent=str(uuid.UUID(int=7)), upstream=(), find_last_check=unseen
-    )
+    other = with_truekeep_records(CARD, card(), [], 0, agent=str(uuid.UUID(int=7)))
     assert other[0]["id"] != before["id"]
 
 
@@ -344,7 +341,6 @@ TABLE = """# Gating
 
 
 def test_a_rule_for_each_row() -> None:
-    upstream = upstream_records(POLICIES, TABLE, mtime_ns=NOON_NS, agent=AGENT, scheme="content")
     first, second = finer(POLICIES, TABLE)
     assert first["content"] == "Trigger: deploy\nAction: run tests\nWhy: broke prod"
     assert second["content"] == "Trigger: delete\nAction: confirm\nWhy: lost data"
@@ -357,16 +353,28 @@ def test_a_rule_for_each_row() -> None:
     }
     assert first["temporal"] == {"created_at": NOON, "updated_at": NOON}
     assert first["raw_source_format"] == {"heading": None, "line_end": 5, "line_start": 5, "truekeep": {"rule": "1"}}
-    assert first["related_records"] == [{"id": upstream[0]["id"], "relation": "derived_from"}]
 
 
-def test_a_rule_is_linked_to_the_section_that_it_stands_in() -> None:
+@pytest.mark.parametrize("scheme", ["content", "positional"])
+def test_rows_take_the_place_of_their_section(scheme: str) -> None:
+    """A section with a table is its rows; one without stays a record."""
+    text = f"{TABLE}\n## In words\n\nAsk before you delete.\n\n## More\n\n| a | b |\n|---|---|\n| c | d |\n"
+    upstream = upstream_records(POLICIES, text, mtime_ns=NOON_NS, agent=AGENT, scheme=scheme, plain=False)
+    made = with_truekeep_records(POLICIES, text, upstream, NOON_NS, agent=AGENT)
+    told = [(record["source"]["runtime"], record["content"].split("\n")[0]) for record in made]
+    assert told == [
+        ("openclaw", "## In words"),
+        ("truekeep", "Trigger: deploy"),
+        ("truekeep", "Trigger: delete"),
+        ("truekeep", "a: c"),
+    ]
+
+
+def test_a_rule_knows_the_section_that_it_stands_in() -> None:
     text = f"{TABLE}\n## More\n\n| ID | When | Do |\n|:--|:-:|--:|\n| GP-7 | a \\| b | `c \\| d` |\n"
-    upstream = upstream_records(POLICIES, text, mtime_ns=NOON_NS, agent=AGENT, scheme="content")
     *_, last = finer(POLICIES, text)
     assert last["content"] == "ID: GP-7\nWhen: a | b\nDo: `c | d`"
     assert last["raw_source_format"]["heading"] == "More"
-    assert links(last, "derived_from") == [upstream[1]["id"]]
 
 
 def contents(text: str) -> list[str]:
@@ -517,9 +525,7 @@ def test_notes_that_upstream_leaves_out(path: str, memory_type: str, namespace: 
 def test_files_that_truekeep_has_nothing_to_add_to(path: str) -> None:
     upstream: list[Any] = [{"id": str(uuid.UUID(int=1))}] if path.count("/") == 1 or "procedures" in path else []
     text = "# A\n\n## B\n\nc\n"
-    assert (
-        additional_records(path, text, mtime_ns=NOON_NS, agent=AGENT, upstream=upstream, find_last_check=unseen) == []
-    )
+    assert with_truekeep_records(path, text, upstream, NOON_NS, agent=AGENT) == upstream
 
 
 @pytest.mark.parametrize("path", ["memory/projects/a.md", "memory/daily/2026-01-05.md", "memory/deep/er/x.md"])
@@ -587,7 +593,7 @@ LONG_LINES = {
 def test_long_hostile_lines_come_to_an_end(kind: str, path: str) -> None:
     text = LONG_LINES[kind]
     with unless_endless():
-        records = additional_records(path, text, mtime_ns=NOON_NS, agent=AGENT, upstream=(), find_last_check=unseen)
+        records = with_truekeep_records(path, text, [], NOON_NS, agent=AGENT)
     assert len(records) <= max(MAX_RULES_PER_FILE, 40_000)
     assert sum(len(record["content"]) for record in records) < 30 * len(text)
 

@@ -33,13 +33,19 @@ from tests.support.helpers import Place
 from tests.support.sessions import LONG, dialogue, grow, place_of, sync, write_session
 from truekeep.core.errors import BadInput
 from truekeep.integrations.alf.apply_delta import apply_deltas
-from truekeep.integrations.alf.delta import _state_line
 from truekeep.integrations.alf.documents import dump_line
 from truekeep.integrations.alf.export import ExportOptions, ExportReport
-from truekeep.integrations.alf.files import UNKNOWN_TIME, refusal_reason
-from truekeep.integrations.alf.reader import _OWN_LINE, _parse_listed_file, _parse_listed_json
-from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary, ListedFile
-from truekeep.integrations.alf.zip_container import BadArchive, is_ordinary
+from truekeep.integrations.alf.files import (
+    UNKNOWN_TIME,
+    ListedFile,
+    clamp_time,
+    portable_mode,
+    refusal_reason,
+    workspace_path,
+)
+from truekeep.integrations.alf.reader import _parse_listed_file
+from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary
+from truekeep.integrations.alf.zip_container import BadArchive, is_ordinary, unsafe_name
 
 LATER_NS = 1_771_500_000 * 10**9
 
@@ -247,7 +253,7 @@ def test_new_permissions_alone(tmp_path: Path) -> None:
 
 def test_only_the_files_that_changed_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A delta costs what a scan costs."""
-    from truekeep.integrations.alf.files import WorkspaceFile, WorkspaceTree
+    from truekeep.integrations.alf.files import WorkspaceTree
 
     root = a_workspace(tmp_path / "ws", {f"memory/n{n}.md": b"## A\nb\n" for n in range(50)})
     export(root, tmp_path / "old.alf")
@@ -255,7 +261,7 @@ def test_only_the_files_that_changed_are_read(tmp_path: Path, monkeypatch: pytes
     read: list[str] = []
     real = WorkspaceTree.read
 
-    def noted(tree: WorkspaceTree, item: WorkspaceFile) -> bytes:
+    def noted(tree: WorkspaceTree, item: ListedFile) -> bytes:
         read.append(item.path)
         return real(tree, item)
 
@@ -601,45 +607,28 @@ LINES = st.builds(
 )
 
 
-def told_by(parse: Any, raw: bytes) -> object:
-    try:
-        return parse(raw)
-    except ValueError as error:
-        return str(error)
-
-
-@pytest.mark.slow
-@given(
-    LINES | PATHS.flatmap(lambda path: LINES.map(lambda line: line._replace(path=path, entry=f"raw/openclaw/{path}"))),
-    st.sampled_from([(b"", b""), (b":0,", b":00,"), (b'"mode"', b'"mode":1,"mode"'), (b"}", b" }"), (b"[]", b"[1]")]),
-)
-@example(
-    ListedFile("memory/a.md", "raw/openclaw/memory/a.md", 3, 1_700_000_000 * 10**9, 0o644, "ab", ("p",)), (b"", b"")
-)
-@example(ListedFile("a.bin", None, 3, 5, 0o644, "ab", ("p", "q")), (b"", b""))
-@settings(max_examples=600, deadline=None)
-def test_a_plain_line_says_without_a_parser_what_it_says_with_one(
-    line: ListedFile, change: tuple[bytes, bytes]
-) -> None:
-    raw = dump_line(line.as_line()).rstrip(b"\n").replace(*change, 1) if change[0] else dump_line(line.as_line())
-    assert told_by(_parse_listed_file, raw.rstrip(b"\n")) == told_by(_parse_listed_json, raw.rstrip(b"\n"))
-
-
-def test_lines_as_truekeep_writes_them_are_plain(tmp_path: Path) -> None:
-    root = a_workspace(tmp_path / "ws", SAMPLE)
-    export(root, tmp_path / "a.alf")
-    lines = entries_of(tmp_path / "a.alf")["truekeep/files.jsonl"].splitlines()
-    assert lines
-    assert all(_OWN_LINE.fullmatch(line) for line in lines if line.isascii())
-
-
 @pytest.mark.slow
 @given(LINES)
-@example(ListedFile("a", None, True, False, 1))
+@example(ListedFile("memory/a.md", "raw/openclaw/memory/a.md", 3, 1_700_000_000 * 10**9, 0o644, "ab", ("p",)))
+@example(ListedFile("a.bin", None, 3, 5, 0o644, "ab", ("p", "q")))
 @settings(max_examples=300, deadline=None)
-def test_a_line_of_a_state_is_json(line: ListedFile) -> None:
-    expected = json.dumps([line.path, line.size, line.mtime_ns, line.mode, line.sha256])
-    assert _state_line(line) == f"{expected}\n".encode()
+def test_a_line_of_the_file_list(file: ListedFile) -> None:
+    """It comes back as it was written, or is refused because of its name."""
+    line = dump_line(file.as_line())
+    if unsafe_name(file.path) or (file.entry is not None and workspace_path(file.entry) != file.path):
+        with pytest.raises(ValueError, match=r"^lists "):
+            _parse_listed_file(line)
+    else:
+        expected = file._replace(mtime_ns=clamp_time(file.mtime_ns), mode=portable_mode(file.mode))
+        assert _parse_listed_file(line) == expected
+
+
+@pytest.mark.parametrize(
+    "line", [b"", b"[]", b"{}", b"null", b'"x"', b'{"path": "\\ud800", "entry": null}', b"[" * 5000]
+)
+def test_a_line_that_is_none(line: bytes) -> None:
+    with pytest.raises(ValueError, match="is not a valid line"):
+        _parse_listed_file(line)
 
 
 @pytest.mark.slow

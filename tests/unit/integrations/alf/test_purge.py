@@ -33,7 +33,7 @@ from tests.support.alf_places import (
 )
 from tests.unit.integrations.alf.test_delta import a_foreign_archive, built
 from truekeep.core.errors import BadInput, NotFound
-from truekeep.integrations.alf.diff import record_title
+from truekeep.integrations.alf.describe import record_title
 from truekeep.integrations.alf.export import ExportOptions
 from truekeep.integrations.alf.purge import PurgeReport, purge_archive, purge_text
 from truekeep.integrations.alf.purged_text import PurgedText, identifying_lines
