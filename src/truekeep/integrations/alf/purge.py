@@ -59,6 +59,7 @@ from truekeep.memory.facts_db import FACTS_DB_PATH, Fact, without_facts
 REASONS = ("user_request", "security_incident", "gdpr_article_17", "ccpa_deletion")
 MIN_LINE_CHARACTERS = 16
 _MARKUP = re.compile(r"(?:[\s>\ufeff]|#{1,6}(?=\s)|[-*+](?=\s|$)|\d{1,9}[.)](?=\s|$)|\[[ xX]\](?=\s))*")
+_TITLE = re.compile(r"(?:topic|title|name|description):\s*(.+)", re.IGNORECASE)
 _TABLE_RULE = re.compile(r"\|?[ :|-]*-[ :|-]*")
 _BLANK = f"{WHITESPACE}\ufeff"
 _PURGED = "[purged]"
@@ -144,12 +145,14 @@ def _escaped(line: str, *, ensure_ascii: bool = True) -> str:
 def identifying_lines(text: str) -> set[str]:
     """The lines by which a text is recognised elsewhere.
 
-    They are without indent, bullet and heading marks. Frontmatter, table headers, timestamps and ids are left out:
-    other notes have the same ones.
+    They are without indent, bullet and heading marks. Frontmatter other than titles, table headers, timestamps and ids
+    are left out: other notes have the same ones.
     """
     lines = [line.strip(_BLANK) for line in text.split("\n")]
     if "---" in lines[1:] and lines[0] == "---":
-        lines = lines[lines.index("---", 1) + 1 :]
+        end = lines.index("---", 1)
+        titles = [match[1].strip("\"'") for match in map(_TITLE.fullmatch, lines[1:end]) if match]
+        lines = [*titles, *lines[end + 1 :]]
     headers = {at for at, below in enumerate(lines[1:]) if "|" in below and _TABLE_RULE.fullmatch(below)}
     bare = {_MARKUP.sub("", line, count=1) for at, line in enumerate(lines) if at not in headers}
     return {line for line in bare if len(line) >= MIN_LINE_CHARACTERS and _is_distinctive(line)}
@@ -434,7 +437,14 @@ def _purge_record(record: MemoryRecord, line: bytes, purged: PurgedLines, files:
 
 
 def _has_text(record: MemoryRecord, purged: PurgedLines) -> bool:
-    return purged.is_in_bytes([dump_line({name: record.get(name) for name in _RECORD_TEXTS})])
+    return any(purged.is_in(text) for text in _iter_strings([record.get(name) for name in _RECORD_TEXTS]))
+
+
+def _iter_strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _iter_strings(item)
 
 
 def _with_content(record: MemoryRecord, content: str) -> MemoryRecord:

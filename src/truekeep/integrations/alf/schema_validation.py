@@ -15,7 +15,7 @@ import binascii
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import resources
 from math import isfinite
@@ -61,16 +61,15 @@ def check_document(kind: str, document: object) -> list[Problem]:
 
 
 def _iter_problems(kind: str, document: object) -> Iterator[Problem]:
-    validator = _validator(kind)
-    for violation in validator.iter_errors(document):
-        yield _problem_from(violation)
+    schema = _schema(kind)
+    yield from _check(schema, document, None)
     if not isinstance(document, dict):
         return
     if kind in _CROSS_CHECKS:
         yield from _CROSS_CHECKS[kind](document)
     if kind in _WARN_ABOUT_UNKNOWN_MEMBERS:
         for name in document:
-            if name not in validator.schema["properties"]:
+            if name not in schema["properties"]:
                 yield Problem(WARNING, quote_name(name), "is not in the format; it is kept")
 
 
@@ -104,17 +103,15 @@ _USED_KEYWORDS = ("title", "type", "required", "properties", "items", "enum", "p
 
 
 @cache
-def _validator(kind: str) -> Any:
-    """The jsonschema validator of one kind of document."""
-    if kind == LISTED_FILE:
-        return _validator_class()(_load(kind), format_checker=_format_checker())
+def _schema(kind: str) -> Schema:
+    """The schema of one kind of document."""
     original = _load(RECORD if kind == DELTA_RECORD else kind)
-    schema = _adapt(original, original.get("$defs", {}))
+    schema = _adapt(original, original.get("$defs", {})) if kind != LISTED_FILE else original
     if kind == DELTA_RECORD:
         operation = {"type": "string", "enum": ["create", "update", "delete"], "x-unknown-default": ""}
         schema["required"] = ["operation", *schema["required"]]
         schema["properties"] = {"operation": operation, **schema["properties"]}
-    return _validator_class()(schema, format_checker=_format_checker())
+    return schema
 
 
 def _load(name: str) -> Schema:
@@ -174,74 +171,91 @@ def _adapt_member(title: str, name: str, member: Schema, original: Schema, is_re
     return member
 
 
-@cache
-def _validator_class() -> Any:
-    """Draft 2020-12, with the JSON types of upstream's reader."""
-    from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
-    from jsonschema.validators import extend  # type: ignore[import-untyped]
+# --- Checking against an adapted schema -----------------------------------------------------------------------------
+# Upstream's schemas use a dozen keywords; adapted, each means what upstream's tool does with it. A general validator,
+# with most of them overridden, takes three times as long.
 
-    check_items = Draft202012Validator.VALIDATORS["items"]
-
-    def required(_validator: Any, names: Iterable[str], instance: Any, _schema: Schema) -> Iterator[Any]:
-        for name in names if isinstance(instance, dict) else ():
-            if name not in instance:
-                yield ValidationError("is missing", path=(name,))
-
-    def enum(_validator: Any, values: Iterable[str], instance: Any, _schema: Schema) -> Iterator[Any]:
-        if isinstance(instance, str) and instance not in values:
-            yield ValidationError("is unknown")
-
-    def pattern(_validator: Any, expression: str, instance: Any, _schema: Schema) -> Iterator[Any]:
-        if isinstance(instance, str) and not re.fullmatch(expression.strip("^$"), instance, re.ASCII):
-            yield ValidationError("does not match")
-
-    def items(validator: Any, schema: Schema, instance: Any, whole: Schema) -> Iterator[Any]:
-        is_vector = schema == {"type": "number"} and isinstance(instance, list)
-        if is_vector and set(map(type, instance)) == {float} and all(map(isfinite, instance)):
-            return  # vectors have hundreds of numbers; checking each would take most of the time
-        yield from check_items(validator, schema, instance, whole)
-
-    types = Draft202012Validator.TYPE_CHECKER.redefine_many({"integer": _is_integer, "number": _is_number})
-    keywords = {"required": required, "enum": enum, "pattern": pattern, "items": items}
-    return extend(Draft202012Validator, validators=keywords, type_checker=types)
+Place = tuple[Any, str | int] | None
+"""A path, as a pair of the path above and a name or index: most are never printed."""
+_PYTHON_TYPES: dict[str, type | tuple[type, ...]] = {
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "array": list,
+    "object": dict,
+}
 
 
-@cache
-def _format_checker() -> Any:
-    from jsonschema import FormatChecker
+def _check(schema: Schema, value: Any, place: Place) -> Iterator[Problem]:
+    types = schema.get("type", "")
+    expected = types if isinstance(types, str) else types[0]
+    if not expected:
+        return
+    if not _has_type(value, expected):
+        if value is not None or "null" not in types:
+            yield _problem(UNREADABLE, place, _wrong_type(value, expected))
+    elif expected == "object":
+        members, others = schema.get("properties", {}), schema.get("additionalProperties", {})
+        for name in schema.get("required", ()):
+            if name not in value:
+                yield _problem(UNREADABLE, (place, name), "is missing")
+        for name, member in value.items():
+            if inner := members.get(name, others):
+                yield from _check(inner, member, (place, name))
+    elif expected == "array":
+        yield from _check_items(schema.get("items", {}), value, place)
+    elif expected == "string":
+        yield from _check_text(schema, value, place)
+    elif expected != "boolean":
+        yield from _check_range(schema, value, place)
 
-    checker = FormatChecker(formats=())
-    for name, is_valid in _FORMATS.items():
-        checker.checks(name)(is_valid)
-    return checker
 
-
-def _is_integer(checker: object, value: object) -> bool:
-    return is_whole(value) and _is_number(checker, value)
-
-
-def _is_number(_checker: object, value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+def _has_type(value: object, expected: str) -> bool:
+    if not isinstance(value, _PYTHON_TYPES[expected]):
         return False
+    if expected not in ("integer", "number"):
+        return True
     try:
-        return isfinite(value)
+        return not isinstance(value, bool) and isfinite(value)  # type: ignore[arg-type]
     except OverflowError:
         return False
 
 
-def _is_timestamp(value: object) -> bool:
-    return not isinstance(value, str) or (parse_timestamp(value) is not None and not _has_lower_case(value))
+def _check_items(schema: Schema, values: list[Any], place: Place) -> Iterator[Problem]:
+    if schema == {"type": "number"} and set(map(type, values)) == {float} and all(map(isfinite, values)):
+        return  # vectors have hundreds of numbers; checking each would take most of the time
+    for number, item in enumerate(values if schema else ()):
+        yield from _check(schema, item, (place, number))
 
 
-def _has_lower_case(timestamp: str) -> bool:
-    return "t" in timestamp or "z" in timestamp
+def _check_text(schema: Schema, value: str, place: Place) -> Iterator[Problem]:
+    form, pattern = schema.get("format"), schema.get("pattern", "")
+    if form in _FORMATS and _FORMATS[form](value) is None:
+        yield _problem(UNREADABLE, place, f"is {quote(value)}, not {_FORMAT_NAMES[form]}")
+    elif form == "date-time" and ("t" in value or "z" in value):
+        yield _problem(WARNING, place, "has its T or Z in lower case, which some readers reject")
+    if "enum" in schema and value not in schema["enum"]:
+        yield _problem(WARNING, place, f"is {quote(value)}, an unknown value; {_unknown_default(schema)}")
+    if "minLength" in schema and not value:
+        yield _problem(ERROR, place, "is empty")
+    if pattern and not re.fullmatch(pattern.strip("^$"), value, re.ASCII):
+        name = str(place[1]) if place is not None else ""
+        yield _problem(ERROR, place, f"is {quote(value)}, not of the form {_PATTERN_NAMES.get(name, pattern)}")
 
 
-_FORMATS: dict[str, Callable[[object], bool]] = {
-    "date-time": _is_timestamp,
-    "date": lambda value: not isinstance(value, str) or parse_date(value) is not None,
-    "uuid": lambda value: not isinstance(value, str) or parse_uuid(value) is not None,
-}
+def _check_range(schema: Schema, value: float, place: Place) -> Iterator[Problem]:
+    least, most = schema.get("minimum", value), schema.get("maximum", value)
+    if least <= value <= most:
+        return
+    if not is_whole(value) or most == 1:
+        yield _problem(ERROR, place, f"is {quote(value)}; it must be between 0 and 1")
+    elif value < 0:
+        yield _problem(UNREADABLE, place, "is negative")
+    elif value < least:
+        yield _problem(ERROR, place, f"is {value}; it must be at least {least}")
+    else:
+        yield _problem(UNREADABLE, place, "is a number that is too large")
 
 
 # --- Violations in plain words --------------------------------------------------------------------------------------
@@ -259,47 +273,18 @@ _FORMAT_NAMES = {
     "date": "a date such as 2026-01-15",
     "uuid": "a UUID",
 }
+_FORMATS: dict[str, Callable[[object], object]] = {
+    "date-time": parse_timestamp,
+    "date": parse_date,
+    "uuid": parse_uuid,
+}
 _PATTERN_NAMES = {"alf_version": "1.0.0", "checksum": "sha256:0a1b2c", "sha256": "64 hexadecimal digits"}
-
-
-def _problem_from(violation: Any) -> Problem:
-    """A jsonschema error with its level, and in plain words."""
-    value, expected = violation.instance, violation.validator_value
-    level, what = ERROR, violation.message
-    match violation.validator:
-        case "required":
-            level = UNREADABLE
-        case "type":
-            level, what = UNREADABLE, _wrong_type(value, expected if isinstance(expected, str) else expected[0])
-        case "format" if expected == "date-time" and parse_timestamp(value) is not None:
-            level, what = WARNING, "has its T or Z in lower case, which some readers reject"
-        case "format":
-            level, what = UNREADABLE, f"is {quote(value)}, not {_FORMAT_NAMES[expected]}"
-        case "enum":
-            level, what = WARNING, f"is {quote(value)}, an unknown value; {_unknown_default(violation.schema)}"
-        case "minLength":
-            what = "is empty"
-        case "pattern":
-            what = f"is {quote(value)}, not of the form {_PATTERN_NAMES.get(violation.absolute_path[-1], expected)}"
-        case "minimum" | "maximum" if is_whole(value) and violation.schema.get("maximum") != 1:
-            level, what = _out_of_range(value, expected)
-        case "minimum" | "maximum":
-            what = f"is {quote(value)}; it must be between 0 and 1"
-    return Problem(level, _place_of(violation.absolute_path), what)
 
 
 def _wrong_type(value: object, expected: str) -> str:
     if expected in ("integer", "number") and isinstance(value, (int, float)) and not isinstance(value, bool):
         return f"is {value}, not a whole number" if isinstance(value, float) else "is a number that is too large"
     return f"is {_type_of(value)}, not {_TYPE_NAMES[expected]}"
-
-
-def _out_of_range(value: int, limit: int) -> tuple[str, str]:
-    if value < 0:
-        return UNREADABLE, "is negative"
-    if value < limit:
-        return ERROR, f"is {value}; it must be at least {limit}"
-    return UNREADABLE, "is a number that is too large"
 
 
 def _unknown_default(schema: Schema) -> str:
@@ -309,14 +294,17 @@ def _unknown_default(schema: Schema) -> str:
     return f"it is treated as {default}" if default else "the line is skipped"
 
 
-def _place_of(path: Iterable[str | int]) -> str:
-    place = ""
-    for step in path:
-        if isinstance(step, int):
-            place += f"[{step}]"
-        else:
-            place += f".{quote_name(step)}" if place else quote_name(step)
-    return place
+def _problem(level: str, place: Place, what: str) -> Problem:
+    return Problem(level, _place_of(place), what)
+
+
+def _place_of(place: Place) -> str:
+    if place is None:
+        return ""
+    above, step = _place_of(place[0]), place[1]
+    if isinstance(step, int):
+        return f"{above}[{step}]"
+    return f"{above}.{quote_name(step)}" if above else quote_name(step)
 
 
 def quote(value: object) -> str:

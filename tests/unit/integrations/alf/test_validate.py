@@ -230,8 +230,8 @@ def test_all_problems_of_all_lines_come_at_once() -> None:
     archive.put("manifest.json:agent.name", "")
     assert told(archive.problems()) == [
         "error manifest.json: agent.name is empty",
-        f"error {PARTITION}:1: confidence is 2; it must be between 0 and 1",
         f"unreadable {PARTITION}:1: tags is null, not a list",
+        f"error {PARTITION}:1: confidence is 2; it must be between 0 and 1",
         f"error {PARTITION}:3: namespace is empty",
     ]
 
