@@ -17,7 +17,6 @@ from typing import Generic, NamedTuple, TypeVar, cast
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput, EditedSince
 from truekeep.core.file_io import ChangedSince
-from truekeep.core.state_dir import STATE
 from truekeep.integrations.alf.archive_file import (
     create_archive,
     open_archive,
@@ -384,10 +383,8 @@ def _open_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tupl
         return
     with ExitStack() as stack:
         embeddings = sessions = None
-        if options.embeddings:
-            databases = find_databases(state.folder) if state is not None else []
-            index_path = str(workspace.path / STATE / "index.sqlite")
-            embeddings = stack.enter_context(EmbeddingSources(index_path, databases, notes))
+        if options.embeddings and state is not None:
+            embeddings = stack.enter_context(EmbeddingSources(find_databases(state.folder), notes))
         if options.transcripts:
             transcripts = stack.enter_context(closing(workspace.sessions.transcripts()))
             sessions = partial(session_records, transcripts, agent=agent.id, warn=notes.append)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -17,9 +16,9 @@ from hypothesis import strategies as st
 
 from tests.support.counting import unless_endless
 from tests.support.helpers import Place, tree
-from tests.support.memories import reindex, state
-from tests.support.openclaw_index import OPENAI, Claw
+from tests.support.memories import state
 from tests.support.sessions import LONG, ONE, TWO, archive_file, dialogue, grow, place_of, sync, write_session
+from tests.unit.search.test_embedders import OPENAI, Claw
 from truekeep.core.model import HANDOFF_TYPES
 from truekeep.integrations.alf.card_records import (
     MAX_RULES_PER_FILE,
@@ -856,7 +855,7 @@ def test_vectors_of_openclaw(claw: Claw, tmp_path: Path) -> None:
     claw.chunk(f"{SAID}!", [1.0, 0.0])
     set_time(claw, 1_772_366_400_000)
     before = tree(claw.close().parent)
-    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources([claw.path], []) as vectors:
         (embedding,) = vectors.find(NOTE, SAID, 1, 1)
         assert vectors.find(NOTE, SAID, 2, 9) == [embedding]
         assert vectors.find(NOTE, SAID, 3, 9) == []
@@ -879,7 +878,7 @@ def test_a_vector_of_another_model_has_an_unknown_provider(claw: Claw, tmp_path:
     claw.chunk(SAID, [1.0], model="/home/me/models/x.gguf")
     set_time(claw, -5)
     claw.close()
-    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources([claw.path], []) as vectors:
         (embedding,) = vectors.find(NOTE, SAID, 1, 1)
     assert (embedding["model"], embedding["computed_at"]) == ("unknown/x.gguf", "1970-01-01T00:00:00Z")
 
@@ -889,7 +888,7 @@ def test_a_vector_that_is_none(claw: Claw, tmp_path: Path, vector: str) -> None:
     broken = vector.encode() if claw.generation == "current" else vector
     claw.chunk(SAID, broken)
     claw.close()
-    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources([claw.path], []) as vectors:
         assert vectors.find(NOTE, SAID, 1, 1) == []
         assert vectors.problems == []
 
@@ -897,19 +896,18 @@ def test_a_vector_that_is_none(claw: Claw, tmp_path: Path, vector: str) -> None:
 def test_databases_that_cannot_be_read(tmp_path: Path, claw: Claw) -> None:
     claw.chunk(SAID, [1.0])
     claw.close()
-    (tmp_path / "index.sqlite").write_bytes(b"no index" * 1000)
     (tmp_path / "bad.sqlite").write_bytes(b"no database" * 1000)
     (tmp_path / "empty.sqlite").write_bytes(b"")
     others = [tmp_path / "bad.sqlite", tmp_path / "absent.sqlite", tmp_path / "empty.sqlite", claw.path]
-    with EmbeddingSources(str(tmp_path / "index.sqlite"), others) as vectors:
+    with EmbeddingSources(others, []) as vectors:
         assert len(vectors.find(NOTE, SAID, 1, 1)) == 1
-        assert len(vectors.problems) == 3
+        assert len(vectors.problems) == 2
 
 
 def test_a_database_that_fails_on_the_way_is_not_asked_again(tmp_path: Path, claw: Claw) -> None:
     claw.chunk(SAID, [1.0])
     claw.close()
-    with EmbeddingSources(str(tmp_path / "none.sqlite"), [claw.path]) as vectors:
+    with EmbeddingSources([claw.path], []) as vectors:
         data = claw.path.read_bytes()
         claw.path.write_bytes(b"\xff" * len(data))
         assert vectors.find(NOTE, SAID, 1, 1) == []
@@ -917,59 +915,8 @@ def test_a_database_that_fails_on_the_way_is_not_asked_again(tmp_path: Path, cla
         assert len(vectors.problems) == 1
 
 
-def indexed(place: Place, text: str) -> str:
-    (place.workspace / "memory").mkdir(exist_ok=True)
-    path = place.workspace / NOTE
-    path.write_text(text)
-    os.utime(path, ns=(NOON_NS, NOON_NS))
-    reindex(place)
-    return str(state(place) / "index.sqlite")
-
-
-@pytest.mark.slow
-def test_vectors_of_truekeeps_index(place: Place, claw: Claw) -> None:
-    text = "".join(
-        f"## Section {number}\n\nThe service number {number} answers on its port. " * 8 for number in range(40)
-    )
-    path = indexed(place, text)
-    claw.chunk("\n".join(text.split("\n")[:2]), [1.0])
-    claw.close()
-    before = tree(state(place), skip=())
-    with EmbeddingSources(path, [claw.path]) as vectors:
-        chunks = vectors.of_file(NOTE, text)
-        assert len(chunks) > 5
-        assert [(item.first, item.last) for item in chunks] == sorted((item.first, item.last) for item in chunks)
-        assert chunks[0].embedding["model"] == f"openai/{OPENAI}"
-        ours = chunks[1].embedding
-        assert ours["source"] == "import_adapter"
-        assert ours["computed_at"] == NOON
-        assert ours["model"].startswith("static/")
-        assert ours["dimensions"] == len(ours["vector"]) > 100
-        assert sum(value * value for value in ours["vector"]) == pytest.approx(1, abs=0.01)
-        assert max(len(repr(value)) for value in ours["vector"]) < 12
-        packed = struct.pack(f"<{len(ours['vector'])}e", *ours["vector"])
-        db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-        stored = {row[0] for row in db.execute("SELECT embedding FROM vectors")}
-        db.close()
-        assert packed in stored
-        lines = text.count("\n")
-        halves = vectors.find(NOTE, text, 1, lines // 2), vectors.find(NOTE, text, lines // 2 + 1, lines)
-        assert len(chunks) <= sum(map(len, halves)) <= len(chunks) + 2
-        changed = text.replace("Section 39", "Section 93")
-        assert 0 < len(vectors.of_file(NOTE, changed)) < len(chunks)
-        assert vectors.of_file(NOTE, "# New\n" + text) == []
-        assert vectors.problems == []
-    assert tree(state(place), skip=()) == before
-
-
-def test_notes_to_openclaw_are_not_embedded(place: Place) -> None:
-    text = "# A\n\nPorts. <!-- importance: 9 -->\n\nMore of it.\n"
-    with EmbeddingSources(indexed(place, text)) as vectors:
-        assert len(vectors.find(NOTE, text, 3, 3)) == 1
-
-
 def test_without_any_database(tmp_path: Path) -> None:
-    with EmbeddingSources(str(tmp_path / "index.sqlite")) as vectors:
+    with EmbeddingSources([], []) as vectors:
         assert vectors.find(NOTE, SAID, 1, 2) == []
         assert vectors.problems == []
     assert list(tmp_path.iterdir()) == []
