@@ -1,7 +1,8 @@
 """Purge records: rewrite an archive without some records, without the lines of their files, and without copies.
 
-A copy is a line, in any file, document or record, that contains one of the purged lines, as it is or escaped as in
-JSON. Lines under 16 characters, which may be anywhere by chance, are only removed where the record came from. Facts are
+A copy is a line, in any file or document, that contains one of the purged lines, as it is or escaped as in JSON. Lines
+under 16 characters, which may be anywhere by chance, are only removed where the record came from. Other records that
+contain a purged line are removed as a whole: the next export makes them again of what is left in the file. Facts are
 removed from their database; other binary files that contain a purged line are left out. An audit record remains: which
 ids, when and why, without their text.
 """
@@ -43,7 +44,7 @@ from truekeep.integrations.alf.files import MAX_TEXT_BYTES, ListedFile
 from truekeep.integrations.alf.id_carryover import scope_of
 from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.record_ids import WHITESPACE, parse_uuid
-from truekeep.integrations.alf.records import TRUEKEEP_RUNTIME, find_marks
+from truekeep.integrations.alf.records import TRUEKEEP_RUNTIME
 from truekeep.integrations.alf.timestamps import parse_timestamp
 from truekeep.integrations.alf.writer import (
     ArchiveContents,
@@ -74,7 +75,6 @@ class PurgeReport(NamedTuple):
     records: int  # removed
     files: tuple[str, ...]  # edited
     dropped: tuple[str, ...]  # files that are no longer in the archive
-    changed: tuple[str, ...]  # ids of edited records
     entries: tuple[str, ...]  # edited documents and entries of other tools
     notes: tuple[str, ...]
 
@@ -197,13 +197,13 @@ def purge_records(
     targets = _find_records(archive, {_canonical_id(text) for text in ids})
     numbers, purged = _lines_to_remove(archive, targets)
     files = _purge_files(archive, targets, numbers, purged)
-    removed, edited_records, partitions = _spool_remaining(archive, targets, purged, files, spool)
+    removed = _spool_remaining(archive, targets, purged, files, spool)
     audit: JsonObject = {
         "purge_id": str(uuid.uuid4()),
         "agent_id": archive.agent_id,
         "scope": "record_purge",
         "record_ids": sorted(map(_canonical_id, removed)),
-        "partitions_affected": partitions,
+        "partitions_affected": list(dict.fromkeys(removed.values())),
         "reason": reason,
         "requested_at": at,
         "completed_at": at,
@@ -229,7 +229,6 @@ def purge_records(
         len(removed),
         tuple(sorted(files.edited)),
         tuple(sorted(files.dropped)),
-        tuple(edited_records),
         (*edited_entries, *(entry.name for entry, is_edited in foreign if is_edited)),
         tuple(_iter_notes(len(removed) - len(targets), files)),
     )
@@ -393,51 +392,31 @@ def _spool_remaining(
     purged: PurgedLines,
     files: PurgedFiles,
     spool: RecordSpool,
-) -> tuple[list[str], list[str], list[str]]:
-    """Write the remaining records to the spool; returns the ids of removed and edited ones, and their partitions."""
+) -> dict[str, str]:
+    """Write the remaining records to the spool; returns the ids of the others, each with its partition."""
     ids = {record["id"] for record in targets}
-    removed: dict[str, str] = {}  # id and partition
+    removed: dict[str, str] = {}
     for partition in archive.partitions():
         for record, line in archive.records([partition]):
-            if record["id"] in ids or _purge_record(record, line, purged, files) is None:
+            path = scope_of(record)
+            if record["id"] in ids or _is_affected(record, line, purged, files):
                 removed[record["id"]] = partition
-    edited: list[str] = []
-    for record, line in archive.records():
-        new = _purge_record(record, line, purged, files) if record["id"] not in removed else None
-        if new is None:
-            continue
-        new = _without_links(new, removed)
-        if new["content"] != record["content"]:
-            edited.append(record["id"])
-        path = scope_of(record)
-        spool.add(new, path=path if path in files.kept else "", line=line + b"\n" if new == record else None)
-    return list(removed), edited, list(dict.fromkeys(removed.values()))
+            elif path in files.edited and _lines_of(record) is not None:
+                spool.add(_with_shifted_lines(record, files.edited[path].removed), path=path)
+            else:
+                spool.add(record, path=path if path in files.kept else "", line=line + b"\n")
+    return removed
 
 
-def _purge_record(record: MemoryRecord, line: bytes, purged: PurgedLines, files: PurgedFiles) -> MemoryRecord | None:
-    """A record without the purged lines; None if nothing is left of it.
-
-    One of truekeep's own is removed when it is affected at all: the next export makes it again from its file.
-    """
+def _is_affected(record: MemoryRecord, line: bytes, purged: PurgedLines, files: PurgedFiles) -> bool:
+    """True if a record contains a purged line, or was made of one."""
     path, place = scope_of(record), _lines_of(record)
     if path in files.dropped or _fact_of(record) in files.facts:
-        return None
-    edit = files.edited.get(path)
-    removed = [number for number in edit.removed if place is not None and number in place] if edit is not None else []
-    is_copy = purged.is_in_bytes([line]) and _has_text(record, purged)
-    new = record
-    if removed or is_copy:
-        if record["source"].get("runtime") == TRUEKEEP_RUNTIME:
-            return None
-        content, _ = purged.remove(record["content"], removed, first=place.start if place is not None else 1)
-        new = _with_content(record, content)
-        if not content.strip(_BLANK) or _has_text(new, purged):
-            return None
-    return _with_shifted_lines(new, edit.removed) if edit is not None and place is not None else new
-
-
-def _has_text(record: MemoryRecord, purged: PurgedLines) -> bool:
-    return any(purged.is_in(text) for text in _iter_strings([record.get(name) for name in _RECORD_TEXTS]))
+        return True
+    if path in files.edited and place is not None and any(number in place for number in files.edited[path].removed):
+        return True
+    texts = _iter_strings([record.get(name) for name in _RECORD_TEXTS]) if purged.is_in_bytes([line]) else ()
+    return any(map(purged.is_in, texts))
 
 
 def _iter_strings(value: Any) -> Iterator[str]:
@@ -447,36 +426,8 @@ def _iter_strings(value: Any) -> Iterator[str]:
         yield from _iter_strings(item)
 
 
-def _with_content(record: MemoryRecord, content: str) -> MemoryRecord:
-    """The record with another content: without its vectors, and with the tags of what is left."""
-    new: JsonObject = {**record, "content": content}
-    new.pop("embeddings", None)
-    marks = find_marks(content, str(record.get("namespace", "")))
-    if "tags" in new:
-        new["tags"] = marks.tags
-    for name, value in (("category", marks.category), ("confidence", marks.confidence)):
-        if value is None:
-            new.pop(name, None)
-    place = record.get("raw_source_format")
-    if isinstance(place, dict) and isinstance(heading := place.get("heading"), str) and heading not in content:
-        new["raw_source_format"] = {**place, "heading": None}
-    return cast(MemoryRecord, new)
-
-
 def _with_shifted_lines(record: MemoryRecord, removed: Sequence[int]) -> MemoryRecord:
     """The record with the line numbers that it has after some lines of its file were removed."""
     place = record["raw_source_format"]
-    shifted = {
-        "line_start": max(1, place["line_start"] - bisect_left(removed, place["line_start"])),
-        "line_end": max(1, place["line_end"] - bisect_left(removed, place["line_end"] + 1)),
-    }
+    shifted = {name: place[name] - bisect_left(removed, place[name]) for name in ("line_start", "line_end")}
     return cast(MemoryRecord, {**record, "raw_source_format": {**place, **shifted}})
-
-
-def _without_links(record: MemoryRecord, removed: dict[str, str]) -> MemoryRecord:
-    related = record.get("related_records")
-    if not isinstance(related, list) or not any(object_or_empty(item).get("id") in removed for item in related):
-        return record
-    left = [item for item in related if object_or_empty(item).get("id") not in removed]
-    others = {name: value for name, value in record.items() if name != "related_records"}
-    return cast(MemoryRecord, {**others, **({"related_records": left} if left else {})})

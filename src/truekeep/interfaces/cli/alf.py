@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -53,24 +53,38 @@ _encrypt_option = click.option(
     help="Encrypt with age to this public key (age1…, ssh-…, or a file of them); may be repeated.",
 )  # fmt: skip
 _identity_option = click.option(
-    "--identity",
-    "identities",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=complete_files,
+    "--identity", "identities", multiple=True, metavar="FILE", shell_complete=complete_files,
     help="age private key, for encrypted archives.",
-)
+)  # fmt: skip
 _large_option = click.option("--large", is_flag=True, help="Accept any size; only for archives you made yourself.")
 _ids_option = click.option(
     "--ids", "scheme", type=click.Choice(SCHEMES), default="content", show_default=True,
     help="Derive ids from the content of a record, or from its position in the file, as the first adapters did.",
 )  # fmt: skip
 _plain_option = click.option(
-    "--plain", is_flag=True, help="Write only what the format's own tool would write, without truekeep's records."
+    "--plain", is_flag=True, help="Write exactly what the format's own tool would write, without truekeep's records."
 )
 _transcripts_option = click.option("--transcripts", is_flag=True, help="Include the archived sessions.")
-_embeddings_option = click.option("--embeddings/--no-embeddings", default=True, help="Include vectors.  [default: yes]")
+_embeddings_option = click.option(
+    "--embeddings/--no-embeddings", default=True, help="Include OpenClaw's vectors.  [default: yes]"
+)
 _archive_argument = click.argument("archive", shell_complete=complete_files)
+
+
+def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Several options as one decorator, in this order."""
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_writing = _options(_encrypt_option, _identity_option, _replace_option, json_option)
+_of_workspace = _options(workspace_option, click.pass_context)
+_reading = _options(_identity_option, _large_option, json_option)
 
 
 @click.group(cls=InterruptibleGroup, stopped_messages=_STOPPED)
@@ -94,18 +108,11 @@ def alf() -> None:
 @_transcripts_option
 @_embeddings_option
 @click.option(
-    "--base",
-    type=click.Path(path_type=Path),
-    metavar="ARCHIVE",
-    shell_complete=complete_files,
+    "--base", type=click.Path(path_type=Path), metavar="ARCHIVE", shell_complete=complete_files,
     help="Earlier archive whose record ids are kept across edits.",
-)
-@_encrypt_option
-@_identity_option
-@_replace_option
-@json_option
-@workspace_option
-@click.pass_context
+)  # fmt: skip
+@_writing
+@_of_workspace
 def export(ctx: click.Context, /, output: str | None, workspace: str | None, **options: Any) -> None:
     """Write the workspace to an archive.
 
@@ -130,12 +137,8 @@ def export(ctx: click.Context, /, output: str | None, workspace: str | None, **o
 @_ids_option
 @_transcripts_option
 @_embeddings_option
-@_encrypt_option
-@_identity_option
-@_replace_option
-@json_option
-@workspace_option
-@click.pass_context
+@_writing
+@_of_workspace
 def delta(ctx: click.Context, /, since: str, output: str | None, workspace: str | None, **options: Any) -> None:
     """Write the changes since an archive.
 
@@ -154,10 +157,7 @@ def delta(ctx: click.Context, /, since: str, output: str | None, workspace: str 
 @_archive_argument
 @click.argument("deltas", nargs=-1, required=True, metavar="DELTA...", shell_complete=complete_files)
 @_output_option
-@_encrypt_option
-@_identity_option
-@_replace_option
-@json_option
+@_writing
 def apply(archive: str, deltas: tuple[str, ...], output: str | None, **options: Any) -> None:
     """Combine an archive and its deltas, in order, into one archive.
 
@@ -387,9 +387,7 @@ def _print_held_files(files: Sequence[PlannedImport]) -> None:
 
 @alf.command()
 @_archive_argument
-@_identity_option
-@_large_option
-@json_option
+@_reading
 def validate(archive: str, identities: tuple[str, ...], large: bool, **_: Any) -> int:
     """Check an archive or a delta, and list every error with entry and line.
 
@@ -413,9 +411,7 @@ def _problem_lines(problems: Sequence[ArchiveProblem]) -> Iterator[str]:
 @alf.command()
 @_archive_argument
 @click.option("--records", is_flag=True, help="List the records: id, namespace, file, first words.")
-@_identity_option
-@_large_option
-@json_option
+@_reading
 def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, as_json: bool) -> None:
     """Show what is in an archive, without unpacking it.
 
@@ -464,16 +460,13 @@ def _description_lines(description: JsonObject) -> Iterator[str]:
     help="Reason, for the audit record.",
 )  # fmt: skip
 @_output_option
-@_replace_option
-@_encrypt_option
-@_identity_option
-@json_option
+@_writing
 def purge(archive: str, records: tuple[str, ...], reason: str, output: str | None, **options: Any) -> None:
     """Rewrite an archive without some records and their text.
 
-    Each line of 16 characters or more of these records is removed everywhere in the archive, from files and other
-    records too, however it is quoted, escaped or encoded; a binary file that contains one is left out. Packed files are
-    not searched. With --replace and no -o, the archive is rewritten in place. The audit record lists which ids were
+    Lines that contain a line of these records, of 16 characters or more, are removed from all text files and documents,
+    and so are other records with such a line; a binary file that contains one is left out. Packed files are not
+    searched. With --replace and no -o, the archive is rewritten in place. The audit record lists which ids were
     removed, when and why. Earlier archives and deltas still contain them, and so does the workspace.
 
     Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
@@ -490,7 +483,7 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
         "records_gone": purged.records,
         "files_edited": list(purged.files),
         "files_dropped": list(purged.dropped),
-        "records_edited": list(purged.changed),
+        "records_edited": [],
         "entries_edited": list(purged.entries),
         "notes": list(purged.notes),
         "audit": purged.audit,
@@ -503,8 +496,6 @@ def _purge_lines(report: ExportReport[ArchiveSummary], purged: PurgeReport) -> I
     yield f"{style('wrote', fg='green')} {report.path} ({_size(report.size)}) {without}"
     for path in (*purged.files, *purged.entries):
         yield f"  removed from {path}"
-    for record in purged.changed:
-        yield f"  removed from record {record}"
     for path in purged.dropped:
         yield style("  left out: ", fg="yellow") + path
     for note in purged.notes:

@@ -166,7 +166,7 @@ def test_everywhere_it_is_quoted(tmp_path: Path) -> None:
     assert found["artifacts/notes/list.txt"] == b"2. else\r\n"
     assert set(done.dropped) == {"memory/notes.md", "memory/blob.bin", "memory/log.jsonl"}
     assert "raw/openclaw/memory/clean.bin" in found
-    assert find_record(tmp_path / "b.alf", "## Quote")["content"] == "## Quote\n"
+    assert not [record for record in records_in(tmp_path / "b.alf") if "Quote" in record["content"]]
 
 
 @pytest.mark.parametrize("escape", [True, False])
@@ -188,7 +188,7 @@ def test_a_record_that_is_contained_in_another(tmp_path: Path) -> None:
     )
     purge(archive, tmp_path / "b.alf", inner["id"])
     assert_gone(tmp_path / "b.alf", TEXT)
-    assert find_record(tmp_path / "b.alf", "Before")["content"] == "Before.\nAfter, and more."
+    assert entries_of(tmp_path / "b.alf")["raw/openclaw/memory/outer.md"] == b"Before.\nAfter, and more.\n"
     done = purge(archive, tmp_path / "c.alf", outer["id"])
     assert_gone(tmp_path / "c.alf", f"Before.\n{TEXT}\nAfter, and more.")
     assert_gone(tmp_path / "c.alf", TEXT)
@@ -275,7 +275,7 @@ def test_a_fact_goes_from_its_database(tmp_path: Path, mode: str) -> None:
     done = purge(tmp_path / "a.alf", tmp_path / "b.alf", record["id"])
     assert done.dropped == ("memory/facts.db-journal",)
     assert done.files == ("memory/facts.db", "memory/notes.md")
-    assert done.audit["record_ids"] == [record["id"]]
+    assert record["id"] in done.audit["record_ids"]
     for form in ("48-15-16-23-42-108".encode(codec) for codec in ("utf-8", "utf-16-le")):
         assert not any(form in data for data in entries_of(tmp_path / "b.alf").values())
     assert find_record(tmp_path / "b.alf", "tea · sort", runtime="truekeep")
@@ -307,30 +307,12 @@ def test_the_audit_record_has_every_id_that_went(tmp_path: Path) -> None:
     assert done.audit["record_ids"] == sorted(gone)
 
 
-def test_vectors_of_what_was_cut_go(tmp_path: Path) -> None:
-    vector = {
-        "model": "p/m",
-        "dimensions": 1,
-        "vector": [1.0],
-        "computed_at": "2026-01-15T10:30:00Z",
-        "source": "runtime",
-    }
-    archive = built(
-        tmp_path,
-        "a.alf",
-        Archive(
-            a_record(1, content=TEXT),
-            a_record(2, content=f"She\nsays {TEXT}", embeddings=[vector]),
-            a_record(
-                3, content="another thing", embeddings=[vector], related_records=[{"id": an_id(1), "relation": "x"}]
-            ),
-        ),
-    )
-    purge(archive, tmp_path / "b.alf", an_id(1))
-    found = {record["id"]: record for record in records_in(tmp_path / "b.alf")}
-    assert "embeddings" not in found[an_id(2)]
-    assert found[an_id(3)]["embeddings"] == [vector]
-    assert "related_records" not in found[an_id(3)]
+def test_records_that_say_it_too_go(tmp_path: Path) -> None:
+    others = a_record(2, content=f"She\nsays {TEXT}"), a_record(3, content="another thing", entities=[])
+    archive = built(tmp_path, "a.alf", Archive(a_record(1, content=TEXT), *others))
+    done = purge(archive, tmp_path / "b.alf", an_id(1))
+    assert done.audit["record_ids"] == [an_id(1), an_id(2)]
+    assert [record["id"] for record in records_in(tmp_path / "b.alf")] == [an_id(3)]
     assert_gone(tmp_path / "b.alf", TEXT)
 
 
@@ -387,7 +369,7 @@ def test_lines_go_wherever_they_are_said(tmp_path: Path) -> None:
     assert found["raw/openclaw/memory/cards/tea.md"] == files["memory/cards/tea.md"]
     assert done.files == ("MEMORY.md", "memory/2026-01-15.md", "memory/2026-01-16.md", "memory/facts.db")
     days = {r["id"] for r in records_in(tmp_path / "a.alf") if "2026-01-1" in r["source"]["origin_file"]}
-    assert days <= set(done.changed)
+    assert days <= set(done.audit["record_ids"])
     assert facts_in(tmp_path / "b.alf", tmp_path / "facts") == [("tea", "sort", "green")]
 
 
