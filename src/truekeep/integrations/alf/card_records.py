@@ -1,5 +1,4 @@
-"""Records that upstream's exporter does not make: one for each card, each rule of the gating policies, and each section
-of notes that it skips.
+"""Records that upstream's exporter does not make: one for each card, and one for each rule of the gating policies.
 
 Pure: a file's text in, records out. Ids are made of names, so that a card can refer to another card's record without
 reading it, and so that an id stays the same when other parts of the file are edited.
@@ -17,12 +16,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
-from truekeep.core.model import CARDS, REVIEW
-from truekeep.integrations.alf.created_dates import FileDates
+from truekeep.core.model import CARDS
 from truekeep.integrations.alf.documents import EntityReference, MemoryRecord, RelatedRecord
 from truekeep.integrations.alf.record_ids import WHITESPACE, truekeep_id
-from truekeep.integrations.alf.records import find_marks, place_in_file, truekeep_record, unique_tags
-from truekeep.integrations.alf.sections import split_sections
+from truekeep.integrations.alf.records import place_in_file, truekeep_record, unique_tags
 from truekeep.integrations.alf.timestamps import format_midnight, format_timestamp
 from truekeep.memory.card import Card, check_card_name, parse_card, parse_day
 from truekeep.text.tables import TableRow, iter_prose, iter_rows
@@ -47,7 +44,6 @@ _TYPES = {
 """The memory type of a card by its category. Other categories are semantic."""
 
 _STATES = {"superseded": "superseded", "replaced": "superseded", "archived": "archived"}
-_ARCHIVE_FOLDERS = ("archive", "archived")
 
 _CODE_SPAN = re.compile(r"`[^`]{1,500}`")
 _LINK = re.compile(r"(?<!\\)\]\([ ]?<?([^()<>\s]{1,400})|\[\[([^\[\]|#\n]{1,250})(?:#[^\[\]|\n]{0,250})?(?=\]\]|\|)")
@@ -77,25 +73,6 @@ class LastCheck(NamedTuple):
     checked_at: float | None = None  # seconds since the epoch
 
 
-class _NoteKind(NamedTuple):
-    """The type and namespace of a note's sections, by its folder."""
-
-    memory_type: str
-    namespace: str
-    category: str = ""
-
-
-_NOTE_KINDS = {
-    "daily": _NoteKind("episodic", "daily"),
-    "projects": _NoteKind("semantic", "project"),
-    "decisions": _NoteKind("semantic", "workspace", "decision"),
-    "ops": _NoteKind("procedural", "procedural"),
-    "procedures": _NoteKind("procedural", "procedural"),
-    "checkpoints": _NoteKind("episodic", "checkpoints"),
-    "cards": _NoteKind("semantic", "cards"),
-}
-
-
 def last_check_of(checked: CheckedMemory) -> LastCheck:
     """The part of a check result that goes into an archive."""
     claims = (
@@ -123,41 +100,23 @@ def with_truekeep_records(
 
     A section of the gating policies with a table becomes a record for each row.
     """
-    if not may_have_records(path) or not text.strip(WHITESPACE):
+    if not text.strip(WHITESPACE):
         return upstream
     folder, _, name = path.rpartition("/")
-    if folder == CARDS:
+    if folder == CARDS and not name.startswith("."):
         card = parse_card(name, _plain(text))
         return [*upstream, _card_record(path, card, text, mtime_ns, agent, upstream, find_last_check(path))]
     if path == POLICIES:
         rules = list(_rule_records(path, text, mtime_ns, agent))
         lines = sorted(rule["raw_source_format"]["line_start"] for rule in rules)
         return [*(record for record in upstream if not _has_line(record, lines)), *rules]
-    return upstream or list(_section_records(path, text, mtime_ns, agent))
+    return upstream
 
 
 def _has_line(record: MemoryRecord, lines: Sequence[int]) -> bool:
     place = record["raw_source_format"]
     at = bisect_left(lines, place["line_start"])
     return at < len(lines) and lines[at] <= place["line_end"]
-
-
-def may_have_records(path: str) -> bool:
-    """True for a memory that is neither hidden nor a draft."""
-    parts = path.split("/")
-    is_memory = parts[0] == "memory" and len(parts) > 1 and path.endswith(".md")
-    if not is_memory or path.startswith(f"{REVIEW}/") or "processed" in parts[:-1]:
-        return False
-    return not any(part.startswith(".") or not part for part in parts) and _is_utf8(path)
-
-
-def _is_utf8(path: str) -> bool:
-    """False for a file name that is not UTF-8."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 # --- Cards ----------------------------------------------------------------------------------------------------------
@@ -345,53 +304,6 @@ def _trigger(row: TableRow) -> str:
 
 def _cell(row: TableRow, columns: Sequence[str]) -> str:
     return next((cell for column, cell in row.pairs() if column.casefold() in columns), "")
-
-
-# --- Notes ----------------------------------------------------------------------------------------------------------
-
-
-def _section_records(path: str, text: str, mtime_ns: int, agent: str) -> Iterator[MemoryRecord]:
-    """A record for each section of a note that upstream's exporter skips."""
-    kind, is_archived = _note_kind(path)
-    name = path.rpartition("/")[2]
-    dates = FileDates.of(path, text)
-    project = name.removesuffix(".md") if kind.namespace == "project" else ""
-    occurrences: Counter[str] = Counter()
-    for section in split_sections(text, is_split=True, scheme="content"):
-        marks = find_marks(section.content, kind.namespace)
-        changed = format_timestamp(mtime_ns)
-        stated = dates.created_at(section.heading, section.content, mtime_ns)
-        day = dates.named or parse_day(section.heading or "")
-        yield truekeep_record(
-            id=truekeep_id(agent, "section", _unique_name(path, _quote(section.heading), occurrences)),
-            agent=agent,
-            content=section.content,
-            memory_type=kind.memory_type,
-            namespace=kind.namespace,
-            source={"origin": "workspace", "origin_file": path, "extraction_method": "agent_written"},
-            temporal={
-                "created_at": stated or changed,
-                "updated_at": changed,
-                "observed_at": format_midnight(day) if day else None,
-            },
-            status="archived" if is_archived else "active",
-            category=marks.category or kind.category,
-            confidence=marks.confidence,
-            entities=[{"name": project, "type": "project"}] if project else None,
-            tags=marks.tags,
-            raw_source_format=place_in_file(section.heading, section.line_start, section.line_end),
-        )
-
-
-def _note_kind(path: str) -> tuple[_NoteKind, bool]:
-    """The kind of a note by its folder or a date in its name, and whether it is in an archive folder."""
-    *folders, name = path.split("/")[1:]
-    others = [folder for folder in folders if folder not in _ARCHIVE_FOLDERS]
-    kind = _NOTE_KINDS.get(others[0] if others else "")
-    if kind is None:
-        is_day = len(name) == len("2026-01-31.md") and parse_day(name) is not None
-        kind = _NOTE_KINDS["daily"] if is_day else _NoteKind("semantic", "workspace")
-    return kind, len(others) < len(folders)
 
 
 # --- Helpers --------------------------------------------------------------------------------------------------------

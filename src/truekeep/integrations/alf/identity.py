@@ -25,12 +25,13 @@ _TITLE = re.compile("(?:# )+")
 _SECTION = re.compile("(?:## )+")
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.*)", re.DOTALL)
 _SUB_AGENT = re.compile(r"sub[-_ ]?agent(s?)(?![^\W_])[ \t]*([:—–-]?)[ \t]*", re.IGNORECASE)
-_NO_NAMES = frozenset(
-    "rules rule usage use policy policies routing delegation list overview protocol protocols instructions guidelines"
-    " guide workflow workflows configuration config setup types roles selection management spawning limits notes table"
-    " sessions results checkpoints and or for are is in to with when how".split()
+_NO_NAME = re.compile(
+    r"(?:rules?|usage|use|polic(?:y|ies)|routing|delegation|lists?|overview|protocols?|instructions?|guid(?:e|elines?)"
+    r"|workflows?|config(?:uration)?|setup|types?|roles?|selection|management|spawning|limits?|notes|table|sessions?"
+    r"|results?|checkpoints?|and|or|for|are|is|in|to|with|when|how)\b",
+    re.IGNORECASE,
 )
-"""Words that follow "sub-agent" in a heading that is about sub-agents in general."""
+"""How a heading goes on that is about sub-agents in general."""
 _NAME_END = re.compile(r":|[ \t][—–-][ \t]")
 
 
@@ -145,8 +146,8 @@ def _zone_in_section(text: str) -> str | None:
 def find_sub_agents(text: str) -> list[SubAgent]:
     """The sub-agents that AGENTS.md describes.
 
-    A heading such as "## SubAgent: Reviewer" or "## sub-agent reviewer" is one. Below a bare "## Sub-agents", every list
-    item that could be a name is one, and every deeper heading with a line such as "Model: …".
+    A heading such as "## SubAgent: Reviewer" or "## sub-agent reviewer" is one. Below a bare "## Sub-agents", every
+    list item that could be a name is one, and every deeper heading with a line such as "Model: …".
     """
     found: dict[str, SubAgent] = {}
     list_level = 0
@@ -167,7 +168,7 @@ def find_sub_agents(text: str) -> list[SubAgent]:
                 end = _NAME_END.search(item)
                 description = [item[end.end() :].strip(WHITESPACE + "*")] if end else []
                 _add(found, item[: end.start()] if end else item, description)
-        elif mark or (not plural and name.split()[0].casefold() not in _NO_NAMES):
+        elif mark or (not plural and not _NO_NAME.match(name)):
             _add(found, name, part.lines)
     return list(found.values())
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Unpack, cast
 from truekeep.integrations.alf.created_dates import FileDates
 from truekeep.integrations.alf.documents import MemoryRecord, OptionalMembers, SourceProvenance, TemporalMetadata
 from truekeep.integrations.alf.record_ids import WHITESPACE, content_id, positional_id
-from truekeep.integrations.alf.sections import classify, daily_log_date, split_sections
+from truekeep.integrations.alf.sections import ARCHIVE_FOLDERS, classify, daily_log_date, split_sections
 from truekeep.integrations.alf.timestamps import format_midnight, format_timestamp
 
 OPENCLAW_RUNTIME = "openclaw"
@@ -45,8 +45,10 @@ def upstream_records(
     kind = classify(path, scheme, plain=plain)
     if kind is None:
         return []
-    day = daily_log_date(path)
     dates = None if plain else FileDates.of(path, text)
+    is_log = dates is not None and kind.namespace == "daily"
+    day = dates.named if dates is not None and is_log else daily_log_date(path)
+    is_archived = not plain and not set(ARCHIVE_FOLDERS).isdisjoint(path.split("/")[1:-1])
     updated_at = format_timestamp(mtime_ns)
     temporal: TemporalMetadata = {"created_at": format_midnight(day) if day else updated_at, "updated_at": updated_at}
     if day:
@@ -74,7 +76,7 @@ def upstream_records(
             "memory_type": kind.memory_type,
             "source": source.copy(),
             "temporal": {**temporal, "created_at": stated or temporal["created_at"]},
-            "status": "active",
+            "status": "archived" if is_archived else "active",
             "namespace": kind.namespace,
         }
         if marks.category is not None:

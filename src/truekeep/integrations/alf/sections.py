@@ -13,12 +13,14 @@ from datetime import date
 from itertools import pairwise
 from typing import NamedTuple
 
+from truekeep.core.model import CARDS, REVIEW
 from truekeep.integrations.alf.record_ids import WHITESPACE
 
 HEADING = "## "
 FENCE = "```"
 
 _DAY = re.compile(r"memory/([0-9]{1,4})-([0-9]{1,2})-([0-9]{1,2})\.md", re.ASCII)
+_LOG_NAME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\.md", re.ASCII)
 _SOLID = re.compile(f"[^{WHITESPACE}]")
 _HEADINGS = re.compile(f"(?:{HEADING})+")
 
@@ -54,21 +56,44 @@ _CONTENT_KINDS = tuple(
     )
 )
 
+ARCHIVE_FOLDERS = ("archive", "archived")
+_FOLDER_KINDS = {
+    "daily": SectionKind("episodic", "daily", True),
+    "projects": SectionKind("semantic", "project", True),
+    "ops": SectionKind("procedural", "procedural", True),
+    "procedures": SectionKind("procedural", "procedural", True),
+    "checkpoints": SectionKind("episodic", "checkpoints", True),
+}
+
 
 def classify(path: str, scheme: str, *, plain: bool = True) -> SectionKind | None:
     """The kind of a file by its path; None if upstream makes no records of it.
 
-    Unless `plain`, every file but the active context is split at its headings, as the adapter's documentation says;
-    the later generation of upstream's exporter keeps most files whole.
+    Unless `plain`, every memory but the active context is split at its headings, as the adapter's documentation says;
+    the later generation of upstream's exporter keeps most files whole, and skips those in folders.
     """
     if path != "MEMORY.md" and not (path.startswith("memory/") and path.endswith(".md") and not path.endswith("/.md")):
         return None
     if scheme != "content":
         return _positional_kind(path.lower())
     kind = next((kind for pattern, kind in _CONTENT_KINDS if pattern.fullmatch(path)), None)
-    if plain or kind is None or kind.memory_type == "summary":
+    if plain:
         return kind
-    return kind._replace(is_split=True)
+    if kind is not None:
+        return kind._replace(is_split=kind.memory_type != "summary")
+    return _folder_kind(path)
+
+
+def _folder_kind(path: str) -> SectionKind | None:
+    """The kind of a note in a folder; None for a card, which is a record of its own, for drafts and hidden files."""
+    *folders, name = path.split("/")[1:]
+    is_hidden = any(part.startswith(".") for part in (*folders, name))
+    if is_hidden or path.startswith((f"{REVIEW}/", f"{CARDS}/")) or "processed" in folders:
+        return None
+    others = [folder for folder in folders if folder not in ARCHIVE_FOLDERS]
+    by_folder = _FOLDER_KINDS.get(others[0] if others else "")
+    is_log = _LOG_NAME.fullmatch(name) is not None
+    return by_folder or SectionKind(*(("episodic", "daily") if is_log else ("semantic", "workspace")), True)
 
 
 def _positional_kind(path: str) -> SectionKind:

@@ -103,8 +103,9 @@ def test_records_of_every_source(tmp_path: Path) -> None:
     root = a_workspace(tmp_path / "ws")
     export(root, tmp_path / "a.alf")
     found = {(record["source"]["runtime"], record["namespace"]) for record in records_in(tmp_path / "a.alf")}
-    openclaw = {("openclaw", name) for name in ("curated", "daily", "active-context", "project")}
-    assert found == openclaw | {("truekeep", name) for name in ("cards", "procedural", "workspace")}
+    spaces = ("curated", "daily", "active-context", "project", "procedural", "workspace")
+    openclaw = {("openclaw", name) for name in spaces}
+    assert found == openclaw | {("truekeep", name) for name in ("cards", "procedural")}
 
 
 def test_a_card_tells_where_it_comes_from_and_what_it_replaces(tmp_path: Path) -> None:
