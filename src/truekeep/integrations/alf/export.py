@@ -368,7 +368,15 @@ def find_agent(workspace: Workspace, *, is_plain: bool = False, runtime_version:
 
 
 def write_agent_id(root: Path, agent: str) -> None:
-    file_io.write_whole(root / AGENT_ID_FILE, f"{agent}\n".encode(), mode=0o644)
+    """Write the agent's id to its workspace, which is locked."""
+    folder = file_io.open_root(str(root))
+    try:
+        file_io.write_beside(folder, AGENT_ID_FILE, f"{agent}\n".encode())
+        os.replace(file_io.temporary_name(AGENT_ID_FILE), AGENT_ID_FILE, src_dir_fd=folder, dst_dir_fd=folder)
+        os.fsync(folder)
+    finally:
+        file_io.discard(folder, AGENT_ID_FILE)
+        os.close(folder)
 
 
 @contextmanager

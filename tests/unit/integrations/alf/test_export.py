@@ -658,7 +658,7 @@ def test_many_quarters(tmp_path: Path) -> None:
     policies = f"## Rules\n| # | Trigger | Action | Date |\n|---|---|---|---|\n{rows}".encode()
     root = a_workspace(tmp_path / "ws", {"memory/gating-policies.md": policies})
     export(root, tmp_path / "a.alf")
-    assert len(manifest_of(tmp_path / "a.alf")["layers"]["memory"]["partitions"]) == len(days) + 1
+    assert len(manifest_of(tmp_path / "a.alf")["layers"]["memory"]["partitions"]) == len(days)
     assert_sound(tmp_path / "a.alf")
 
 
