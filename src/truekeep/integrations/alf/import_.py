@@ -59,6 +59,7 @@ class ImportReport(NamedTuple):
     is_host: bool = False  # this machine became the canonical host, because the workspace had none
     flags: tuple[Flag, ...] = ()
     is_own: bool = False  # the archive was made on this machine
+    dry_run: bool = False
 
 
 class ImportOptions(NamedTuple):
@@ -109,9 +110,9 @@ def import_archive(
         flags = () if is_own else tuple(iter_flags(written, plan.unlisted, str(root)))
         if options.skip_flagged and not options.trust:
             plan = _hold_back(plan, flags)
-        report = ImportReport(root, agent or "", plan, tuple(dict.fromkeys(problems)), 0, 0, flags=flags, is_own=is_own)
+        report = ImportReport(root, agent or "", plan, tuple(dict.fromkeys(problems)), 0, 0, False, flags, is_own)
         if options.dry_run:
-            return report
+            return report._replace(dry_run=True)
         _require_importable(root, plan, options)
         is_trusted = is_own or options.trust
         if not is_trusted and not options.skip_flagged and any(flag.holds_back for flag in flags):

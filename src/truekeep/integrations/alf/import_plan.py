@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -48,6 +48,19 @@ class ImportPlan(NamedTuple):
 
     def of(self, state: str) -> list[PlannedImport]:
         return [file for file in self.files if file.state == state]
+
+    @property
+    def changes(self) -> list[PlannedImport]:
+        return [file for file in self.files if file.state != SAME]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        return {state: len(self.of(state)) for state in (NEW, SAME, DIFFERENT, BLOCKED, HELD)}
+
+    @property
+    def missing(self) -> list[str]:
+        """Files that the archive only lists."""
+        return [file.path for file in self.referenced]
 
 
 def plan_import(archive: ArchiveReader, root: str, *, on_damage: OnDamage | None = None) -> ImportPlan:
@@ -188,7 +201,3 @@ def _file_for(record: MemoryRecord) -> str:
         if at is not None:
             return f"memory/{at:%Y-%m-%d}.md"
     return f"memory/{_SLUG.sub('-', namespace.lower()).strip('-')[:80] or 'default'}.md"
-
-
-def count_states(files: Sequence[PlannedImport]) -> dict[str, int]:
-    return {state: sum(file.state == state for file in files) for state in (NEW, SAME, DIFFERENT, BLOCKED, HELD)}

@@ -78,6 +78,11 @@ class PurgeReport(NamedTuple):
     entries: tuple[str, ...]  # edited documents and entries of other tools
     notes: tuple[str, ...]
 
+    @property
+    def edited(self) -> tuple[str, ...]:
+        """For `--json`, which has promised them: records are removed as a whole."""
+        return ()
+
 
 class EditedFile(NamedTuple):
     """A file without its purged lines."""

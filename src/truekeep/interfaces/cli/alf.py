@@ -21,7 +21,6 @@ from truekeep.integrations.alf.documents import JsonObject
 from truekeep.integrations.alf.export import ExportOptions, ExportReport, export_archive
 from truekeep.integrations.alf.import_ import SKIP, STOP, TRUST, ImportOptions, ImportReport, import_archive
 from truekeep.integrations.alf.import_flags import Flag, FlaggedArchive
-from truekeep.integrations.alf.import_plan import PlannedImport, count_states
 from truekeep.integrations.alf.purge import REASONS, PurgeReport, purge_archive
 from truekeep.integrations.alf.record_ids import SCHEMES
 from truekeep.integrations.alf.validate import validate_archive, verdict
@@ -30,17 +29,23 @@ from truekeep.integrations.alf.zip_container import ArchiveProblem
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.interruptible import InterruptibleGroup
-from truekeep.interfaces.cli.output import emit, json_option, open_workspace, print_json, print_table, workspace_option
+from truekeep.interfaces.cli.json_fields import to_json
+from truekeep.interfaces.cli.options import dry_run_option, in_workspace, json_flag, named_workspace, workspace_option
+from truekeep.interfaces.cli.output import Shown, emit, wants_json
 from truekeep.interfaces.cli.progress import ProgressDisplay
-from truekeep.interfaces.cli.terminal import echo, style
-from truekeep.workspace.workspace import default_path
+from truekeep.interfaces.cli.table import Table
+from truekeep.interfaces.cli.terminal import Aside, echo, note, style
+from truekeep.workspace.workspace import Workspace, default_path
 
 EXIT_PROBLEMS = 1
 _MAX_LISTED = 20
 _MAX_LISTED_IN_DRY_RUN = 200
-_VERDICT_COLOURS = {"ok": "green", "warning": "yellow", "invalid": "red", "unreadable": "red"}
-_LEVEL_COLOURS = {"unreadable": "red", "error": "red", "warning": "yellow"}
-_STATE_COLOURS = {"new": "green", "same": "bright_black", "different": "yellow", "blocked": "red", "held": "red"}
+_COLOURS = {
+    **dict.fromkeys(("ok", "new"), "green"),
+    **dict.fromkeys(("warning", "different"), "yellow"),
+    **dict.fromkeys(("error", "invalid", "unreadable", "blocked", "held"), "red"),
+}
+"""Of verdicts, levels of problems, and states of files."""
 _STOPPED = {
     "import": "stopped; every file is complete, and running it again imports the missing ones",
     **dict.fromkeys(("export", "delta", "apply", "purge"), "stopped; no incomplete archive is left"),
@@ -82,9 +87,8 @@ def _options(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return decorate
 
 
-_writing = _options(_encrypt_option, _identity_option, _replace_option, json_option)
-_of_workspace = _options(workspace_option, click.pass_context)
-_reading = _options(_identity_option, _large_option, json_option)
+_writing = _options(_encrypt_option, _identity_option, _replace_option)
+_reading = _options(_identity_option, _large_option, json_flag)
 
 
 @click.group(cls=InterruptibleGroup, stopped_messages=_STOPPED)
@@ -112,8 +116,8 @@ def alf() -> None:
     help="Earlier archive whose record ids are kept across edits.",
 )  # fmt: skip
 @_writing
-@_of_workspace
-def export(ctx: click.Context, /, output: str | None, workspace: str | None, **options: Any) -> None:
+@in_workspace
+def export(workspace: Workspace, output: str | None, **options: Any) -> None:
     """Write the workspace to an archive.
 
     Contains memory, identity and principals as records, all memory files unchanged, small artifacts, and the names of
@@ -122,10 +126,9 @@ def export(ctx: click.Context, /, output: str | None, workspace: str | None, **o
 
     Example: truekeep alf export -o agent.alf
     """
-    chosen = _export_options(options)
-    with open_workspace(ctx, workspace) as opened, ProgressDisplay("exporting") as display:
-        target = _target(output, opened.path.name, ".alf", chosen)
-        report = export_archive(opened, target, chosen, display.step)
+    chosen = ExportOptions(**options)
+    with ProgressDisplay("exporting") as display:
+        report = export_archive(workspace, _target(output, workspace.path.name, ".alf", chosen), chosen, display.step)
     _emit_report("alf-export", report, _describe_archive(report.written), agent=report.written.manifest["agent"])
 
 
@@ -138,18 +141,18 @@ def export(ctx: click.Context, /, output: str | None, workspace: str | None, **o
 @_transcripts_option
 @_embeddings_option
 @_writing
-@_of_workspace
-def delta(ctx: click.Context, /, since: str, output: str | None, workspace: str | None, **options: Any) -> None:
+@in_workspace
+def delta(workspace: Workspace, since: str, output: str | None, **options: Any) -> None:
     """Write the changes since an archive.
 
     Reads only changed files. `truekeep alf apply` combines both into a full archive.
 
     Example: truekeep alf delta --since agent.alf -o agent.alf-delta
     """
-    chosen = _export_options(options)
-    with open_workspace(ctx, workspace) as opened, ProgressDisplay("comparing") as display:
-        target = _target(output, opened.path.name, ".alf-delta", chosen)
-        report = export_delta(opened, target, Path(since), chosen, display.step)
+    chosen = ExportOptions(**options)
+    target = _target(output, workspace.path.name, ".alf-delta", chosen)
+    with ProgressDisplay("comparing") as display:
+        report = export_delta(workspace, target, Path(since), chosen, display.step)
     _emit_report("alf-delta", report, _describe_delta(report.written))
 
 
@@ -158,20 +161,17 @@ def delta(ctx: click.Context, /, since: str, output: str | None, workspace: str 
 @click.argument("deltas", nargs=-1, required=True, metavar="DELTA...", shell_complete=complete_files)
 @_output_option
 @_writing
+@json_flag
 def apply(archive: str, deltas: tuple[str, ...], output: str | None, **options: Any) -> None:
     """Combine an archive and its deltas, in order, into one archive.
 
     Example: truekeep alf apply agent.alf agent.alf-delta -o agent-new.alf
     """
-    chosen = _export_options(options)
+    chosen = ExportOptions(**options)
     target = _target(output, f"{Path(archive).stem}-applied", ".alf", chosen)
     with ProgressDisplay("applying") as display:
         report = apply_deltas(Path(archive), [Path(path) for path in deltas], target, chosen, display.step)
     _emit_report("alf-apply", report, _describe_archive(report.written))
-
-
-def _export_options(options: dict[str, Any]) -> ExportOptions:
-    return ExportOptions(**{name: options[name] for name in ExportOptions._fields if name in options})
 
 
 def _target(output: str | None, stem: str, suffix: str, options: ExportOptions) -> Path:
@@ -197,28 +197,21 @@ def _describe_delta(summary: DeltaSummary) -> str:
 def _emit_report(
     kind: str, report: ExportReport[ArchiveSummary] | ExportReport[DeltaSummary], contents: str, **more: Any
 ) -> None:
-    counts = {key: value for key, value in report.written._asdict().items() if key != "manifest"}
-    if "size" in counts:  # of the files; "size" is that of the archive
-        counts = {"file_bytes" if key == "size" else key: value for key, value in counts.items()}
-    data = {
-        "path": str(report.path),
-        "size": report.size,
-        **counts,
-        "notes": list(report.notes),
-        "omitted": [file._asdict() for file in report.omitted],
-        **more,
-    }
-    emit(kind, data, _report_lines(report, contents))
+    emit(kind, {**to_json(report), **more}, _report_lines(report, contents))
 
 
-def _report_lines(report: ExportReport[Any], contents: str) -> Iterator[str]:
+def _report_lines(report: ExportReport[Any], contents: str) -> Iterator[Shown]:
     yield f"{style('wrote', fg='green')} {report.path} ({_size(report.size)}): {contents}"
-    for note in report.notes:
-        echo(style("note: ", fg="yellow") + note, err=True)
-    for file in report.omitted[:_MAX_LISTED]:
-        echo(style("left out: ", fg="yellow") + f"{file.path}, {file.why}", err=True)
-    if len(report.omitted) > _MAX_LISTED:
-        echo(f"  and {len(report.omitted) - _MAX_LISTED} more; --json lists them", err=True)
+    yield from map(note, report.notes)
+    yield from _aside("left out: ", [f"{file.path}, {file.why}" for file in report.omitted])
+
+
+def _aside(label: str, lines: Sequence[str]) -> Iterator[Aside]:
+    """Lines for standard error, not too many."""
+    for line in lines[:_MAX_LISTED]:
+        yield Aside(style(label, fg="yellow") + line)
+    if len(lines) > _MAX_LISTED:
+        yield Aside(f"  and {len(lines) - _MAX_LISTED} more; --json lists them")
 
 
 # --- import ---------------------------------------------------------------------------------------------------------
@@ -227,7 +220,7 @@ def _report_lines(report: ExportReport[Any], contents: str) -> Iterator[str]:
 @alf.command("import")
 @_archive_argument
 @click.argument("folder", required=False, metavar="[WORKSPACE]", shell_complete=complete_folders)
-@click.option("--dry-run", is_flag=True, help="Show what would change without changing anything.")
+@dry_run_option
 @click.option("--replace", is_flag=True, help="Overwrite existing files that differ.")
 @click.option("--keep", is_flag=True, help="Keep existing files that differ.")
 @click.option("--salvage", is_flag=True, help="Import the intact parts of a damaged archive, and report the rest.")
@@ -235,12 +228,10 @@ def _report_lines(report: ExportReport[Any], contents: str) -> Iterator[str]:
 @click.option("--skip-flagged", is_flag=True, help="Skip flagged files; they stay in the archive.")
 @_large_option
 @_identity_option
-@json_option
+@json_flag
 @workspace_option
 @click.pass_context
-def import_(
-    ctx: click.Context, /, archive: str, folder: str | None, as_json: bool, workspace: str | None, **options: Any
-) -> None:
+def import_(ctx: click.Context, /, archive: str, folder: str | None, workspace: str | None, **options: Any) -> None:
     """Import an archive into a workspace; the default one if none is given.
 
     Files are restored byte for byte, with their times. An archive of another runtime, which has no such files, is
@@ -261,34 +252,34 @@ def import_(
     if chosen.replace and chosen.keep:
         raise BadInput("--replace and --keep are opposites", hint="give one of them")
     root = _import_root(ctx, folder, workspace)
-    can_ask = not as_json and sys.stdin.isatty() and sys.stderr.isatty()
+    can_ask = not wants_json() and sys.stdin.isatty() and sys.stderr.isatty()
     in_use = find_in_use()
     try:
         with ProgressDisplay("importing") as display:
             ask = partial(_ask, display) if can_ask else None
             report = import_archive(Path(archive), root, chosen, ask=ask, progress=display.step)
     except FlaggedArchive as error:
-        if not as_json and not can_ask:
+        if not wants_json() and not can_ask:
             _print_flags(error.flags)
         raise
     if report.is_host and not chosen.dry_run:
         notes = (*report.plan.notes, *choose_workspace(root, in_use))  # as `truekeep init` does
         report = report._replace(plan=report.plan._replace(notes=notes))
-    emit("alf-import", _import_json(report, chosen), _import_lines(report, chosen))
+    emit("alf-import", report, _import_lines(report, chosen))
 
 
 def _import_root(ctx: click.Context, folder: str | None, workspace: str | None) -> Path:
     """The workspace to import into: the argument or the option, which must not contradict each other."""
-    option = workspace or (ctx.obj or {}).get("workspace")
+    option = named_workspace(ctx, workspace)
     if folder and option and os.path.abspath(Path(folder).expanduser()) != os.path.abspath(Path(option).expanduser()):
         raise click.UsageError(f"Two workspaces are named: {folder} and {option}.", ctx=ctx)
     named = folder or option
     return Path(os.path.abspath(Path(named).expanduser() if named else default_path()))
 
 
-def _print_flags(flags: Sequence[Flag], *, err: bool = True) -> None:
+def _print_flags(flags: Sequence[Flag]) -> None:
     for line in _flag_lines(flags):
-        echo(line, err=err)
+        echo(line, err=True)
 
 
 def _flag_lines(flags: Sequence[Flag]) -> Iterator[str]:
@@ -316,70 +307,36 @@ def _ask(display: ProgressDisplay, flags: tuple[Flag, ...]) -> str:
     return answers[key]
 
 
-def _import_json(report: ImportReport, options: ImportOptions) -> JsonObject:
-    plan = report.plan
-    return {
-        "workspace": str(report.root),
-        "agent": report.agent,
-        "dry_run": options.dry_run,
-        "rebuilt": plan.is_rebuilt,
-        "counts": count_states(plan.files),
-        "files": [
-            {"path": file.listed.path, "state": file.state, "why": file.why}
-            for file in plan.files
-            if file.state != "same"
-        ],
-        "written": report.written,
-        "replaced": report.replaced,
-        "canonical": report.is_host,
-        "not_in_archive": [file.path for file in plan.referenced],
-        "credentials": list(plan.credentials),
-        "notes": list(plan.notes),
-        "problems": [problem._asdict() for problem in report.problems],
-        "own_archive": report.is_own,
-        "flags": [flag._asdict() for flag in report.flags],
-    }
-
-
-def _import_lines(report: ImportReport, options: ImportOptions) -> Iterator[str]:
+def _import_lines(report: ImportReport, options: ImportOptions) -> Iterator[Shown]:
     plan = report.plan
     if options.dry_run:
-        for file in [file for file in plan.files if file.state != "same"][:_MAX_LISTED_IN_DRY_RUN]:
+        for file in plan.changes[:_MAX_LISTED_IN_DRY_RUN]:
             why = f", {file.why}" if file.why else ""
-            yield f"{style(f'{file.state:<9}', fg=_STATE_COLOURS[file.state])} {file.listed.path}{why}"
+            yield f"{style(f'{file.state:<9}', fg=_COLOURS[file.state])} {file.listed.path}{why}"
         yield from _flag_lines(report.flags)
     verb = "would import" if options.dry_run else "imported"
     yield f"{style(verb, fg='green')} into {report.root}: {_state_counts(report, options)}"
     if plan.is_rebuilt:
         yield "  rebuilt from records: the archive has no files of OpenClaw's"
-    for note in plan.notes:
-        yield f"  {note}"
-    _print_held_files(plan.of("held"))
+    for line in plan.notes:
+        yield f"  {line}"
+    if held := [f"{file.listed.path}: {file.why}" for file in plan.of("held")]:
+        yield Aside(style("held back, and still in the archive:", fg="yellow"))
+        yield from _aside("  ", held)
     if report.is_host:
         yield "  this machine is its canonical host now; if another one still is: truekeep host release, there"
     yield from _problem_lines(report.problems)
-    for listed in plan.referenced[:_MAX_LISTED]:
-        echo(style("not in the archive: ", fg="yellow") + listed.path, err=True)
-    for service in plan.credentials:
-        echo(style("log in again: ", fg="yellow") + service, err=True)
+    yield from _aside("not in the archive: ", plan.missing)
+    yield from _aside("log in again: ", plan.credentials)
 
 
 def _state_counts(report: ImportReport, options: ImportOptions) -> str:
-    counts = count_states(report.plan.files)
+    counts = report.plan.counts
     if report.replaced:
         del counts["different"]
         counts["replaced"] = report.replaced
     names = {"held": "held back", "different": "kept" if options.keep else "different"}
     return ", ".join(f"{count:,} {names.get(state, state)}" for state, count in counts.items() if count) or "no files"
-
-
-def _print_held_files(files: Sequence[PlannedImport]) -> None:
-    if files:
-        echo(style("held back, and still in the archive:", fg="yellow"), err=True)
-    for file in files[:_MAX_LISTED]:
-        echo(f"  {file.listed.path}: {file.why}", err=True)
-    if len(files) > _MAX_LISTED:
-        echo(f"  and {len(files) - _MAX_LISTED} more; --json lists them", err=True)
 
 
 # --- validate, show -------------------------------------------------------------------------------------------------
@@ -388,7 +345,7 @@ def _print_held_files(files: Sequence[PlannedImport]) -> None:
 @alf.command()
 @_archive_argument
 @_reading
-def validate(archive: str, identities: tuple[str, ...], large: bool, **_: Any) -> int:
+def validate(archive: str, identities: tuple[str, ...], large: bool) -> int:
     """Check an archive or a delta, and list every error with entry and line.
 
     Checks the rules of the format and of its own tool. Exit 1 if the tool could not read it, or would call it invalid.
@@ -397,43 +354,31 @@ def validate(archive: str, identities: tuple[str, ...], large: bool, **_: Any) -
     """
     problems = validate_archive(Path(archive), identities=identities, large=large)
     found = verdict(problems)
-    lines = [*_problem_lines(problems), f"{archive}: {style(found, fg=_VERDICT_COLOURS[found])}"]
-    emit("alf-validate", {"verdict": found, "problems": [problem._asdict() for problem in problems]}, lines)
+    lines = [*_problem_lines(problems), f"{archive}: {style(found, fg=_COLOURS[found])}"]
+    emit("alf-validate", {"verdict": found, "problems": problems}, lines)
     return 0 if found in ("ok", "warning") else EXIT_PROBLEMS
 
 
 def _problem_lines(problems: Sequence[ArchiveProblem]) -> Iterator[str]:
     for problem in problems:
         place = f"{problem.place}: " if problem.entry else ""
-        yield f"{place}{style(problem.level, fg=_LEVEL_COLOURS[problem.level])}: {problem.message}"
+        yield f"{place}{style(problem.level, fg=_COLOURS[problem.level])}: {problem.message}"
 
 
 @alf.command()
 @_archive_argument
 @click.option("--records", is_flag=True, help="List the records: id, namespace, file, first words.")
 @_reading
-def show(archive: str, records: bool, identities: tuple[str, ...], large: bool, as_json: bool) -> None:
+def show(archive: str, records: bool, identities: tuple[str, ...], large: bool) -> None:
     """Show what is in an archive, without unpacking it.
 
     Example: truekeep alf show agent.alf --records
     """
     description = describe_archive(Path(archive), with_records=records, identities=identities, large=large)
-    if as_json:
-        print_json("alf-show", description)
-        return
-    for line in _description_lines(description):
-        echo(line)
-    if description["records"]:
-        echo()
-        rows = [[row["namespace"], row["memory_type"], f"{row['count']:,}"] for row in description["records"]]
-        print_table(["namespace", "type", "records"], rows)
-    if description.get("listed"):
-        echo()
-        rows = [[str(row[key]) for key in ("id", "namespace", "file", "text")] for row in description["listed"]]
-        print_table(["id", "namespace", "file", "first words"], rows)
+    emit("alf-show", description, _description_lines(description))
 
 
-def _description_lines(description: JsonObject) -> Iterator[str]:
+def _description_lines(description: JsonObject) -> Iterator[Shown]:
     agent, files = description["agent"], description["files"]
     about = ", ".join(str(agent[key]) for key in ("source_runtime", "id") if agent.get(key))
     name = f"{agent['name']} ({about})" if agent.get("name") else f"agent {agent.get('id') or '?'}"
@@ -445,6 +390,14 @@ def _description_lines(description: JsonObject) -> Iterator[str]:
         yield f"  needs a login: {service}"
     for problem in description["problems"]:
         yield style(f"  {problem['entry']}: {problem['message']}", fg="red")
+    if counts := description["records"]:
+        yield ""
+        rows = [[row["namespace"], row["memory_type"], f"{row['count']:,}"] for row in counts]
+        yield Table(["namespace", "type", "records"], rows)
+    if listed := description.get("listed"):
+        yield ""
+        rows = [[str(row[key]) for key in ("id", "namespace", "file", "text")] for row in listed]
+        yield Table(["id", "namespace", "file", "first words"], rows)
 
 
 # --- purge ----------------------------------------------------------------------------------------------------------
@@ -461,6 +414,7 @@ def _description_lines(description: JsonObject) -> Iterator[str]:
 )  # fmt: skip
 @_output_option
 @_writing
+@json_flag
 def purge(archive: str, records: tuple[str, ...], reason: str, output: str | None, **options: Any) -> None:
     """Rewrite an archive without some records and their text.
 
@@ -471,23 +425,13 @@ def purge(archive: str, records: tuple[str, ...], reason: str, output: str | Non
 
     Example: truekeep alf purge agent.alf --record 6bc9a540-0280-5320-b2c7-d4fe987ed858 -o clean.alf
     """
-    chosen = _export_options(options)
+    chosen = ExportOptions(**options)
     if not output and not chosen.replace:
         raise BadInput("no target for the new archive", hint="give -o FILE, or --replace to rewrite it in place")
     target = Path(output or archive)
     with ProgressDisplay("purging") as display:
         report, purged = purge_archive(Path(archive), target, records, reason, chosen, display.step)
-    data = {
-        "path": str(target),
-        "size": report.size,
-        "records_gone": purged.records,
-        "files_edited": list(purged.files),
-        "files_dropped": list(purged.dropped),
-        "records_edited": [],
-        "entries_edited": list(purged.entries),
-        "notes": list(purged.notes),
-        "audit": purged.audit,
-    }
+    data = {"path": target, "size": report.size, **to_json(purged)}
     emit("alf-purge", data, _purge_lines(report, purged))
 
 
@@ -498,8 +442,8 @@ def _purge_lines(report: ExportReport[ArchiveSummary], purged: PurgeReport) -> I
         yield f"  removed from {path}"
     for path in purged.dropped:
         yield style("  left out: ", fg="yellow") + path
-    for note in purged.notes:
-        yield style(f"  {note}", fg="yellow")
+    for line in purged.notes:
+        yield style(f"  {line}", fg="yellow")
     yield f"  audit record {purged.audit['purge_id']}; the workspace and older archives still contain the text"
 
 

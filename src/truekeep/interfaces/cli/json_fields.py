@@ -75,6 +75,14 @@ FIELDS = {
     "HarnessCommand": "harness command=shown why",
     "Leave": "harnesses commands=calls configurations=configs files=returns folders notes",
     "Return": "path way why",
+    "ImportReport": "workspace=root agent dry_run rebuilt=plan.is_rebuilt counts=plan.counts files=plan.changes written"
+    " replaced canonical=is_host not_in_archive=plan.missing credentials=plan.credentials notes=plan.notes problems"
+    " own_archive=is_own flags",
+    "PlannedImport": "path=listed.path state why",
+    "ExportReport": "path size *written notes omitted",
+    "ArchiveSummary": "records files file_bytes=size referenced",
+    "PurgeReport": "records_gone=records files_edited=files files_dropped=dropped records_edited=edited"
+    " entries_edited=entries notes audit",
 }
 
 
