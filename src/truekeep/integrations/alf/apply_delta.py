@@ -31,6 +31,7 @@ from truekeep.integrations.alf.writer import (
     ArchiveContents,
     ArchiveSummary,
     Progress,
+    RecordOrder,
     RecordSpool,
     record_order,
     write_archive,
@@ -234,7 +235,7 @@ def _sorted_records(
 ) -> Iterator[EncodedRecord]:
     """The records in the order of an export."""
 
-    def order(item: EncodedRecord) -> tuple[str, str, int, str, str]:
+    def order(item: EncodedRecord) -> RecordOrder:
         return record_order(item[0], files)
 
     by_partition: dict[str, list[EncodedRecord]] = {}

@@ -15,7 +15,8 @@ from truekeep.integrations.alf.sections import daily_log_date
 from truekeep.integrations.alf.timestamps import format_timestamp, nanoseconds, parse_timestamp
 from truekeep.memory.card import parse_card, parse_day
 
-_DATE = re.compile(r"(?<![\w./-])\d{4}-\d\d-\d\d(?=[T_\W]|$)(?![-/]\w)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?<![\w./-]\d{4}-\d\d-\d\d)(?=[T\W]|$)(?![-/]\w)")
+"""A date that is not part of a path, a name or a longer number."""
 _TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)")
 _CLOCK = re.compile(r"(?<![\d:.])(\d{1,2}):([0-5]\d)(?::([0-5]\d))?(?![\d:])(?:\s?([ap])\.?m\b)?", re.IGNORECASE)
 

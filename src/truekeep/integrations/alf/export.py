@@ -58,7 +58,7 @@ from truekeep.integrations.alf.writer import (
     DeltaSummary,
     Progress,
     RecordSpool,
-    record_order,
+    order_in_file,
     write_archive,
 )
 from truekeep.integrations.alf.zip_container import ZipWriter
@@ -304,7 +304,7 @@ def records_of(
             )
         if sources.embeddings is not None:
             _add_embeddings(records, sources.embeddings, file.path, text)
-    return sorted(records, key=lambda record: record_order(record, {file.path: file}))
+    return sorted(records, key=order_in_file)
 
 
 def _memory_text(source: ExportSource, file: ListedFile) -> str | None:

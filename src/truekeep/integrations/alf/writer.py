@@ -128,25 +128,26 @@ class DeltaSummary(NamedTuple):
         return not any(self)
 
 
-def record_order(record: MemoryRecord, files: Mapping[str, ListedFile]) -> tuple[str, str, int, str, str]:
-    """Sort key for the records of an archive: by the time of their file, its path and their line.
+RecordOrder = tuple[str, str, tuple[int, str, str]]
 
-    Upstream's come before truekeep's of the same line. Records of no file, such as sessions, come last.
+
+def record_order(record: MemoryRecord, files: Mapping[str, ListedFile]) -> RecordOrder:
+    """Sort key for the records of an archive: by the time of their file, its path and their place in it.
+
+    Records of no file, such as sessions, come last.
     """
-    path, source, place = scope_of(record), record["source"], record.get("raw_source_format")
-    if path not in files:
-        temporal = record["temporal"]
-        return "~", str(temporal.get("updated_at") or temporal.get("created_at")), 0, "", str(record["id"])
+    path = scope_of(record)
+    if path in files:
+        return files[path].timestamp, path, order_in_file(record)
+    temporal = record["temporal"]
+    return "~", str(temporal.get("updated_at") or temporal.get("created_at")), (0, "", str(record["id"]))
+
+
+def order_in_file(record: MemoryRecord) -> tuple[int, str, str]:
+    """Sort key for the records of one file: by line, upstream's before truekeep's."""
+    runtime, place = str(record["source"].get("runtime")), record.get("raw_source_format")
     line = place.get("line_start") if isinstance(place, dict) else 0
-    runtime = str(source.get("runtime"))
-    is_upstream = runtime == OPENCLAW_RUNTIME
-    return (
-        files[path].timestamp,
-        path,
-        line if isinstance(line, int) else 0,
-        "" if is_upstream else runtime,
-        str(record["id"]),
-    )
+    return line if isinstance(line, int) else 0, "" if runtime == OPENCLAW_RUNTIME else runtime, str(record["id"])
 
 
 def write_archive(writer: ZipWriter, contents: ArchiveContents, progress: Progress = lambda *_: None) -> ArchiveSummary:
