@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from truekeep.integrations.alf.documents import Embedding
+from truekeep.integrations.alf.openclaw_vectors import FITS, VectorDatabase, decode_vector
 from truekeep.integrations.alf.timestamps import format_timestamp
 from truekeep.search.embedders import EmbedderFailed, load_numpy
-from truekeep.search.embedders.openclaw_cache import _FITS, Lender, _decode
 
 MAX_CHUNKS_PER_FILE = 20_000
 
@@ -71,10 +71,8 @@ class EmbeddingSources:
         return [found[key] for key in sorted(found)]
 
 
-class _ChunkDatabase(Lender):
+class _ChunkDatabase(VectorDatabase):
     """OpenClaw's database, queried by file and line instead of by text."""
-
-    _PLACES = frozenset({"path", "start_line", "end_line", "updated_at"})
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -82,7 +80,7 @@ class _ChunkDatabase(Lender):
         self._provider, self._model = "", ""
         self._rowids: dict[str, array[int]] = {}
         try:
-            with self._reading():
+            with self.reading():
                 self._find_chunks()
         except EmbedderFailed:
             self.close()
@@ -90,28 +88,26 @@ class _ChunkDatabase(Lender):
 
     def _find_chunks(self) -> None:
         """Find the table with the chunks, the model of its vectors, and the rows of each file."""
-        for table, meta in (("memory_index_chunks", "memory_index_meta"), ("chunks", "meta")):
-            if table in self._tables and self._list_columns(table) >= self._PLACES:
-                self._table = table
-                owner = self._find_indexed(meta)
-                if owner is not None:
-                    self._provider, self._model = owner.provider, owner.model
-                # Not every version has an index on path, so the table is scanned once.
-                for path, row in self._db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {table}"):  # noqa: S608
-                    if path is not None:
-                        self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
-                return
+        if (found := self.find_chunk_table()) is None:
+            return
+        self._table, owner = found
+        if owner is not None:
+            self._provider, self._model = owner
+        # Not every version has an index on path, so the table is scanned once.
+        for path, row in self.db.execute(f"SELECT CAST(path AS BLOB), rowid FROM {self._table}"):  # noqa: S608
+            if path is not None:
+                self._rowids.setdefault(path.decode("utf-8", "replace"), array("q")).append(row)
 
     def of_file(self, path: str, lines: list[str]) -> list[EmbeddedChunk]:
-        with self._reading():
+        with self.reading():
             chunks = [self._chunk(row, lines) for row in self._rowids.get(path, array("q"))[:MAX_CHUNKS_PER_FILE]]
         return [chunk for chunk in chunks if chunk is not None]
 
     def _chunk(self, row: int, lines: list[str]) -> EmbeddedChunk | None:
         """The chunk of a row, if its vector is valid and its lines are unchanged."""
-        found: Any = self._db.execute(
+        found: Any = self.db.execute(
             f"SELECT start_line, end_line, CAST(hash AS BLOB), CAST(model AS BLOB), updated_at FROM {self._table}"  # noqa: S608
-            f" WHERE rowid = ? AND {_FITS}",
+            f" WHERE rowid = ? AND {FITS}",
             (row,),
         ).fetchone()
         if found is None:
@@ -120,11 +116,11 @@ class _ChunkDatabase(Lender):
         model = self._model_name(raw_model)
         if not model or not _is_unchanged(lines, first, last, digest):
             return None
-        stored: Any = self._db.execute(
+        stored: Any = self.db.execute(
             f"SELECT typeof(embedding), CAST(embedding AS BLOB) FROM {self._table} WHERE rowid = ?",  # noqa: S608
             (row,),
         ).fetchone()
-        vector = _decode(*stored) if stored is not None else None
+        vector = decode_vector(*stored) if stored is not None else None
         if vector is None:
             return None
         np = load_numpy()

@@ -47,6 +47,7 @@ from truekeep.integrations.alf.files import (
 from truekeep.integrations.alf.id_carryover import EarlierRecord, carry_ids, earlier_by_scope
 from truekeep.integrations.alf.identity import agent_name, identity_of, principals_of
 from truekeep.integrations.alf.openclaw_state import find_state
+from truekeep.integrations.alf.openclaw_vectors import find_databases
 from truekeep.integrations.alf.reader import ArchiveReader
 from truekeep.integrations.alf.record_ids import AGENT_ID_FILE, agent_id_for, parse_agent_id
 from truekeep.integrations.alf.records import OPENCLAW_RUNTIME, upstream_records
@@ -63,7 +64,6 @@ from truekeep.integrations.alf.writer import (
 )
 from truekeep.integrations.alf.zip_container import ZipWriter
 from truekeep.memory.facts_db import FACTS_DB_PATH, UnreadableFacts
-from truekeep.search.embedders.openclaw_cache import find_databases
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import find_secrets
 from truekeep.workspace.workspace import Workspace

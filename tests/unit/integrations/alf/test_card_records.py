@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from tests.support.counting import unless_endless
 from tests.support.helpers import Place, tree
 from tests.support.memories import state
+from tests.support.openclaw_index import OPENAI, Claw
 from tests.support.sessions import LONG, ONE, TWO, archive_file, dialogue, grow, place_of, sync, write_session
-from tests.unit.search.test_embedders import OPENAI, Claw
 from truekeep.core.model import HANDOFF_TYPES
 from truekeep.integrations.alf.card_records import (
     MAX_RULES_PER_FILE,
