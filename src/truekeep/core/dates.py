@@ -100,7 +100,9 @@ def short_age(days: int | None) -> str:
 
 
 def many(count: int, what: str) -> str:
-    """A count with its noun: 1 draft, 2 drafts, 3 inboxes, 4 entries."""
-    if count != 1:
-        what = f"{what[:-1]}ies" if what.endswith("y") else f"{what}es" if what.endswith("x") else f"{what}s"
+    """A count with its noun: 1 draft, 2 drafts, 3 inboxes, 4 entries, 5 days."""
+    if count != 1 and what.endswith("y") and not what.endswith("ay"):
+        what = f"{what[:-1]}ies"
+    elif count != 1:
+        what = f"{what}es" if what.endswith("x") else f"{what}s"
     return f"{count} {what}"

@@ -291,16 +291,17 @@ def count_verdicts(checked: Iterable[CheckedMemory]) -> dict[str, int]:
     return {word: sum(item.count(word) for item in items) for word in VERDICTS}
 
 
-def read_counts(path: str) -> list[tuple[str, float, dict[str, int]]]:
+def read_counts(path: str, *, of_no_repository: bool = False) -> list[tuple[str, float, dict[str, int]]]:
     """Read from a cache file, for each memory, when it was checked and how many verdicts of each kind it has.
 
-    Memories without a repository are left out, because no code confirms them.
+    Memories without a repository are left out, because no code confirms them; or only they are read.
     """
     rows = read_rows(
         path,
         "SELECT verdict.path, at, json_extract(item.value, '$[1]'), count(*) FROM verdict"
         " LEFT JOIN json_each(iif(json_valid(verdicts), verdicts, '[]')) AS item"
-        """ WHERE verdicts = '[]' OR instr(stamp, '"roots": {}') = 0 GROUP BY 1, 3 ORDER BY 1""",
+        """ WHERE (verdicts != '[]' AND instr(stamp, '"roots": {}') > 0) = ? GROUP BY 1, 3 ORDER BY 1""",
+        (of_no_repository,),
     )
     found: dict[str, tuple[str, float, dict[str, int]]] = {}
     for memory, checked_at, word, count in rows:

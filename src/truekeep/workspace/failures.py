@@ -7,16 +7,12 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from truekeep.core.bugs import REPORTED_FOR, Bug, bugs_path, find_bugs
 from truekeep.core.dates import many
-from truekeep.core.errors import TruekeepError
 from truekeep.core.machine import below_home, own_state
 from truekeep.workspace.schedule_log import LOG, read_runs, still_failed
-
-if TYPE_CHECKING:
-    from truekeep.workspace.workspace import Workspace
 
 
 class Failure(NamedTuple):
@@ -26,21 +22,6 @@ class Failure(NamedTuple):
     what: str
     where: str  # the log that has it
     hint: str
-
-
-def runs_folder(workspace: Workspace | None) -> Path:
-    """The folder with the run log of this machine; works for a broken workspace, too."""
-    try:
-        if workspace is not None and workspace.is_canonical:
-            return workspace.state.path
-    except (TruekeepError, OSError):
-        pass  # reported elsewhere
-    return Path(own_state())
-
-
-def find_failures(state: Path, *, now: datetime) -> list[Failure]:
-    """All failures that were not followed by a success. `state`: the folder with the run log of this machine."""
-    return [*failed_runs(state, now=now), *noted_bugs(now=now)]
 
 
 def failed_runs(state: Path, *, now: datetime) -> list[Failure]:

@@ -1,34 +1,90 @@
-"""The health of memory: readings with targets, the pipeline of handoffs, failures, and figures by day.
+"""The health of memory: the checks of `truekeep status` and the home page, and figures by day.
 
-Nothing is checked again and nothing is changed. A reading that fails is reported as unknown; the others go on.
+Nothing is verified again and nothing but derived data is changed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import apsw
 
-from truekeep.core.bugs import note_bug
-from truekeep.core.config import Config
+from truekeep.core.dates import many
 from truekeep.core.errors import BadSetup, NotCanonical, TruekeepError
-from truekeep.core.file_io import ChangedSince
 from truekeep.core.model import INDEX
 from truekeep.core.state_dir import STATE
-from truekeep.workspace import health_history, memory_readings, system_readings
-from truekeep.workspace.failures import Failure, failed_runs, noted_bugs, runs_folder
+from truekeep.workspace import health_history, memory_checks, system_checks
+from truekeep.workspace.check import OK, PROBLEM, WARNING, Check, CheckContext, CheckResult, run_check
 from truekeep.workspace.health_history import Day, read_days
-from truekeep.workspace.health_report import UNKNOWN, HealthReport, Reading
 from truekeep.workspace.pipeline import Pipeline, see_pipeline
 
 if TYPE_CHECKING:
+    from truekeep.maintenance.survey.service import CardFacts
     from truekeep.workspace.workspace import Workspace
 
-DATABASES = {"memory": "survey.sqlite", "claims": "facts.sqlite", "search": "index.sqlite"}
+# What failed and did not succeed since comes first, everywhere.
+FAILURES = (
+    Check("schedule", "Did the scheduled runs go well?", system_checks.check_runs),
+    Check("bugs", "Did truekeep itself fail?", system_checks.check_bugs),
+)
+MEASURES = (
+    Check("cards", "How many cards are there?", memory_checks.check_cards),
+    Check("untouched", "Which card is oldest?", memory_checks.check_untouched),
+    Check("index", "How large is the index?", memory_checks.check_index),
+    Check("handoffs", "How many handoffs wait?", system_checks.check_handoffs),
+    Check("duplicates", "Has a topic two cards?", memory_checks.check_duplicates),
+)
+HEALTH = (
+    Check("files", "What is in memory?", memory_checks.check_files),
+    *MEASURES,
+    Check("claims", "Do claims still hold?", memory_checks.check_claims),
+    Check("review", "Are drafts reviewed?", system_checks.check_review),
+    Check("pipeline", "Do handoffs still flow?", system_checks.check_pipeline),
+    Check("search", "Is search up to date?", system_checks.check_search),
+    Check("frontmatter", "Can every file be read?", memory_checks.check_frontmatter),
+    Check("disk", "Is there room?", system_checks.check_disk),
+    *FAILURES,
+    Check("repositories", "Has each repository a name of its own?", system_checks.check_same_names),
+)
+QUESTIONS = tuple(check.name for check in MEASURES)
 
-_Seen = TypeVar("_Seen")
+
+class HealthReport(NamedTuple):
+    """The results of all checks of memory."""
+
+    results: tuple[CheckResult, ...]
+    growth: tuple[int, ...]  # cards made in each of the last weeks, this one last
+    ages: tuple[tuple[str, int], ...]  # cards last touched within so long, and not within the one before
+    unseen: tuple[str, ...]  # what could not be read, and why
+    pipeline: Pipeline | None = None
+
+    @property
+    def severity(self) -> str:
+        """The worst severity; a warning if something could not be read."""
+        found = {result.severity for result in self.results}
+        return PROBLEM if PROBLEM in found else WARNING if found - {OK} or self.unseen else OK
+
+    @property
+    def failures(self) -> tuple[CheckResult, ...]:
+        """What failed and did not succeed since."""
+        names = [check.name for check in FAILURES]
+        return tuple(result for result in self.results if result.name in names and result.severity != OK)
+
+    @property
+    def summary(self) -> str:
+        """One line: what needs a person."""
+        problems = sum(result.severity == PROBLEM for result in self.results)
+        warnings = sum(result.severity == WARNING for result in self.results) + len(self.unseen)
+        needs = [many(problems, "problem")] * bool(problems) + [many(warnings, "warning")] * bool(warnings)
+        drafts = self.get("review").figures.get("drafts")
+        review = f"; {many(drafts, 'draft')} to review: `truekeep review walk`" if drafts else ""
+        return (", ".join(needs) or "all good") + review
+
+    def get(self, name: str) -> CheckResult:
+        return next(result for result in self.results if result.name == name)
 
 
 class Health:
@@ -44,55 +100,29 @@ class Health:
         session_roots: Iterable[str] = (),
         progress: Callable[[int, int], None] = lambda *_: None,
     ) -> HealthReport:
-        """Read everything. `session_roots`: folders of agent sessions, searched for inboxes that are not scanned."""
-        workspace, now = self._workspace, now or self._workspace.now()
-        today = now.date()
-        attempt = _Attempts()
-        config = attempt.value(lambda: workspace.config) or Config()
-        surveyed = attempt.value(lambda: memory_readings.read_survey(workspace, today, progress), "memory")
-        cards = surveyed.cards if surveyed is not None else ()
-        topics = surveyed.same_topics if surveyed is not None else ()
-        problems = surveyed.problems if surveyed is not None else ()
-        attempt.unseen += surveyed.unread if surveyed is not None else ()
-        checks = (attempt.value(lambda: memory_readings.last_checks(workspace), "claims") if cards else None) or {}
-        growth = memory_readings.growth(cards, today)
-        pipeline = attempt.value(lambda: self.pipeline(session_roots, now=now), "pipeline")
-        untouched = attempt.reading(
-            lambda: memory_readings.untouched(cards, checks, today, config.decay.card_days), "untouched", given=surveyed
+        """Run every check. `session_roots`: folders of agent sessions, searched for inboxes that are not scanned."""
+        context = self._context(now, session_roots, progress)
+        return check_health(context)
+
+    def _context(
+        self,
+        now: datetime | None = None,
+        session_roots: Iterable[str] = (),
+        progress: Callable[[int, int], None] = lambda *_: None,
+    ) -> CheckContext:
+        at = now or self._workspace.now()
+        return CheckContext(
+            self._workspace.path,
+            now=lambda: at,
+            workspace=self._workspace,
+            session_roots=session_roots,
+            progress=progress,
         )
-        readings: tuple[Reading, ...] = (
-            memory_readings.cards(cards, growth, today)
-            if surveyed is not None
-            else attempt.reading(lambda: memory_readings.card_count(workspace), "cards"),
-            untouched,
-            attempt.reading(lambda: memory_readings.index(workspace, config, untouched, topics), "index"),
-            attempt.reading(lambda: system_readings.handoffs(workspace, config), "handoffs"),
-            attempt.reading(lambda: memory_readings.duplicates(topics), "duplicates", given=surveyed),
-            attempt.reading(lambda: memory_readings.claims(workspace, cards), "claims"),
-            attempt.reading(lambda: system_readings.review(workspace, now), "review"),
-            system_readings.pipeline(pipeline) if pipeline is not None else _unknown("pipeline"),
-            attempt.reading(lambda: system_readings.search(workspace), "search"),
-            attempt.reading(lambda: memory_readings.frontmatter(problems), "frontmatter", given=surveyed),
-            attempt.reading(lambda: system_readings.disk(str(workspace.path)), "disk"),
-            attempt.reading(
-                lambda: system_readings.failures("schedule", failed_runs(runs_folder(workspace), now=now)), "schedule"
-            ),
-            attempt.reading(lambda: system_readings.failures("bugs", noted_bugs(now=now)), "bugs"),
-        )
-        same_names = attempt.value(lambda: system_readings.same_names(workspace), "repositories")
-        readings += (same_names,) if same_names is not None else ()
-        ages = memory_readings.ages(cards, today)
-        return HealthReport(readings, growth, ages, tuple(dict.fromkeys(attempt.unseen)), pipeline)
 
     def pipeline(self, session_roots: Iterable[str] = (), *, now: datetime | None = None) -> Pipeline:
         """The way of handoffs into memory: sources, sync routes, alarms."""
         now = (now or self._workspace.now()).astimezone(UTC)
         return see_pipeline(self._workspace, now=now, roots=session_roots)
-
-    def failures(self) -> list[Failure]:
-        """Scheduled steps and noted bugs that failed and did not succeed since."""
-        now = self._workspace.now()
-        return [*failed_runs(runs_folder(self._workspace), now=now), *noted_bugs(now=now)]
 
     def days(self) -> list[Day]:
         """The noted figures of memory at the end of each day."""
@@ -107,57 +137,42 @@ class Health:
         except (BadSetup, NotCanonical, OSError):
             return False
         logs = workspace.path / STATE / "logs"
-        is_new = not (logs / health_history.NAME).exists()
-        sizes = _Attempts().value(lambda: workspace.context.ledger.sizes(INDEX), "ledger") if is_new else None
-        earlier = [Day(day, index_bytes=size) for day, size in sizes or ()]
+        earlier: list[Day] = []
+        if not (logs / health_history.NAME).exists():
+            with suppress(TruekeepError, OSError, apsw.Error):
+                earlier = [Day(day, index_bytes=size) for day, size in workspace.context.ledger.sizes(INDEX)]
         return health_history.note_day(str(logs), self._figures(report), earlier)
 
     def _figures(self, report: HealthReport | None) -> Day:
         """Today's figures: from a report, else read now."""
-        workspace = self._workspace
+        names = ("index", "claims", "review")
         if report is None:
-            attempt, config, now = _Attempts(), workspace.config, workspace.now()
-            readings: tuple[Reading, ...] = (
-                attempt.reading(lambda: memory_readings.card_count(workspace), "cards"),
-                attempt.reading(lambda: memory_readings.index(workspace, config), "index"),
-                attempt.reading(lambda: memory_readings.claims(workspace), "claims"),
-                attempt.reading(lambda: system_readings.review(workspace, now), "review"),
-            )
+            context = self._context()
+            found = {check.name: run_check(check, context)[0] for check in HEALTH if check.name in names}
+            cards: int | None = self._workspace.cards.count()
         else:
-            readings = tuple(report.get(name) for name in ("cards", "index", "claims", "review"))
-        cards, index, claims, review = (reading.figures for reading in readings)
+            found = {name: report.get(name) for name in names}
+            cards = report.get("cards").figures.get("cards")
+        index, claims, review = (found[name].figures for name in names)
         verdicts = {word: count for word, count in claims.get("verdicts", {}).items() if count}
-        day = workspace.today().isoformat()
-        return Day(day, cards.get("cards"), review.get("drafts"), index.get("bytes"), verdicts)
+        day = self._workspace.today().isoformat()
+        return Day(day, cards, review.get("drafts"), index.get("bytes"), verdicts)
 
 
-def _unknown(name: str) -> Reading:
-    return Reading(name, UNKNOWN, "could not be read")
-
-
-class _Attempts:
-    """Reads one thing after the other; `unseen` collects what could not be read, and why."""
-
-    def __init__(self) -> None:
-        self.unseen: list[str] = []
-
-    def value(self, see: Callable[[], _Seen], name: str = "") -> _Seen | None:
-        try:
-            return see()
-        except TruekeepError as error:
-            why = f"{error.message} ({error.hint})" if error.hint else error.message
-        except ChangedSince as error:
-            why = f"{error.path} is being written"
-        except OSError as error:
-            why = f"{error.filename or name}: {error.strerror or error}"
-        except apsw.Error as error:
-            why = f"{STATE}/{DATABASES.get(name, 'ledger.sqlite')} cannot be used: {error} (`truekeep doctor`)"
-        except Exception as error:  # noqa: BLE001 - a bug in one reading is not the others'
-            note_bug(error, "status")
-            why = f"{name or 'configuration'}: a bug in truekeep ({type(error).__name__})"
-        self.unseen.append(why)
-        return None
-
-    def reading(self, see: Callable[[], Reading], name: str, *, given: object = True) -> Reading:
-        """A reading; unknown if it fails, or if `given`, which it is made of, is missing."""
-        return (self.value(see, name) if given is not None else None) or _unknown(name)
+def check_health(context: CheckContext, *, fix: bool = False) -> HealthReport:
+    """Run every check of memory in a context."""
+    results = [result for check in HEALTH for result in run_check(check, context, fix=fix)]
+    today = context.now().date()
+    cards: tuple[CardFacts, ...] = ()
+    pipeline = None
+    with suppress(Exception):  # a check has reported it
+        cards = context.once(memory_checks.survey_of).cards
+    with suppress(Exception):
+        pipeline = context.once(system_checks.pipeline_of)
+    return HealthReport(
+        tuple(result for result in results if result.said),
+        memory_checks.growth(cards, today),
+        memory_checks.ages(cards, today),
+        tuple(dict.fromkeys(context.unseen)),
+        pipeline,
+    )

@@ -7,7 +7,6 @@ week without any filed handoff because agents leave none.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,7 +22,7 @@ from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.receipts import PAIR
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.text.unicode import printable
-from truekeep.workspace.health_report import MAX_DRAFT_DAYS, MAX_DRAFTS
+from truekeep.workspace.check import MAX_DRAFT_DAYS, MAX_DRAFTS
 
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostStatus
@@ -87,6 +86,7 @@ class Pipeline(NamedTuple):
     unscanned: tuple[str, ...]
     alarms: tuple[Alarm, ...]
     began_at: str = ""  # the workspace
+    has_inboxes: bool = True  # or had some: else nobody can leave handoffs yet
 
 
 def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = ()) -> Pipeline:
@@ -94,7 +94,7 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     inboxes = workspace.handoffs.inboxes()
     since = now - timedelta(days=DAYS_IN_WEEK)
     received = workspace.handoffs.received(as_stamp(since))
-    routes = tuple(_reach(route, history) for route, history in workspace.handoffs.sync_routes())
+    routes = tuple(see_route(route, history) for route, history in workspace.handoffs.sync_routes())
     sources = _synced(_sources(workspace, inboxes, received, now), routes)
     drafts = workspace.review.drafts()
     oldest = min((draft.received_at for draft in drafts), default="")
@@ -102,7 +102,8 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     unscanned = tuple(find_unscanned(inboxes, _near(workspace, roots), workspace.config.writers))
     host_status = workspace.host.status()
     began = min((lease.taken_at for lease in host_status.leases if lease.taken_at), default="")
-    seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, (), began)
+    has_inboxes = bool(sources or routes) or any(inbox.path.is_dir() for inbox in inboxes)
+    seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, (), began, has_inboxes)
     amiss = _judge_host(host_status, workspace.machine)
     if amiss is not None and amiss.code == "not-canonical":
         stuck = _stuck(seen, "`truekeep sync run` sends what waits here")
@@ -151,7 +152,7 @@ def _repository(inbox: Inbox, names: dict[Path, str]) -> str:
     return names[inbox.root]
 
 
-def _reach(route: Route, history: RouteHistory) -> Reach:
+def see_route(route: Route, history: RouteHistory) -> Reach:
     last = history.last
     problem = last.problem if last is not None and not last.ok else ""
     machines = last.machines if last is not None else ()
@@ -254,7 +255,7 @@ def _judge_host(host_status: HostStatus, machine: Machine) -> Alarm | None:
 
 
 def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
-    if not _is_since(seen.last_ingest, now, 1):
+    if seen.has_inboxes and not _is_since(seen.last_ingest, now, 1):
         told = f"ingest last ran {seen.last_ingest}" if seen.last_ingest else "ingest has never run"
         yield Alarm("not-running", told, "`truekeep schedule install` runs it by a timer")
     filed = sum(source.filed for source in seen.sources)
@@ -268,7 +269,7 @@ def _alarms(seen: Pipeline, now: datetime) -> Iterator[Alarm]:
             "without bound, the rules are too strict for what is written",
             "`truekeep review list` shows the reasons; policies are in config.toml",
         )
-    if not filed and not _is_since(seen.began_at, now, DAYS_IN_WEEK):
+    if seen.has_inboxes and not filed and not _is_since(seen.began_at, now, DAYS_IN_WEEK):
         yield _silence(held)
     yield from _mute(seen, now)
     for route in seen.routes:
@@ -339,7 +340,3 @@ def shown_wait(seconds: float) -> str:
     if seconds < 7_200:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:.0f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} d"
-
-
-def now_utc() -> datetime:
-    return datetime.fromtimestamp(time.time(), UTC)

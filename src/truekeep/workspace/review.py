@@ -6,14 +6,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import EditedSince
+from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
+from truekeep.handoffs.format import parse_handoff
 from truekeep.handoffs.review import Review, iter_drafts
+from truekeep.text.encoding import decode_text
+from truekeep.text.unicode import clip
 
 if TYPE_CHECKING:
     from truekeep.handoffs.draft import Draft
     from truekeep.handoffs.policy.decision import Decision
     from truekeep.handoffs.review import DraftCache, Proposal
     from truekeep.workspace.workspace import Workspace
+
+MAX_TITLE_BYTES = 64_000  # bytes of a draft that are searched for its title
 
 
 class DraftFilter(NamedTuple):
@@ -46,6 +52,7 @@ class ReviewQueue:
         self._context = workspace.context
         self._known_drafts: DraftCache = {}
         self._known_judged_drafts: DraftCache = {}
+        self._known_titles: dict[str, str] = {}  # by the digest of the draft's file
 
     def open(self) -> Review:
         """The review of the drafts as they are now. Its caller holds the write lock if it writes."""
@@ -68,6 +75,19 @@ class ReviewQueue:
         waiting = self.drafts(judged=True)
         review = self.open()
         return [ListedDraft(draft, review.outdated(draft)) for draft in waiting if chosen.matches(draft)], len(waiting)
+
+    def title(self, draft: Draft) -> str:
+        """The title of a draft's handoff; empty if it has none, or the draft is gone."""
+        known = self._known_titles.get(draft.file_digest)
+        if known is None:
+            try:
+                stored = self._context.vault.read(draft.path)
+            except (UnsafePath, ChangedSince, OSError):
+                return ""
+            text = decode_text((stored.data if stored is not None else b"")[:MAX_TITLE_BYTES])
+            known = clip(parse_handoff(text or "").title, 120)
+            self._known_titles[draft.file_digest] = known
+        return known
 
     def show(self, wanted: str, *, target: str = "", exact: bool = False) -> Proposal:
         """One draft, with what approving it would write."""

@@ -15,9 +15,9 @@ from truekeep import __version__
 from truekeep.core.bugs import REPORTED_FOR, SCHEDULED, bugs_path, find_bugs, is_bug, note_bug
 from truekeep.core.errors import BadSetup
 from truekeep.core.machine import own_state
-from truekeep.integrations.doctor.run import Check
 from truekeep.integrations.schedule.run import run_job
 from truekeep.interfaces.cli.app import run
+from truekeep.workspace.check import Check
 from truekeep.workspace.machine_role import side_of
 from truekeep.workspace.maintenance import TidyReport
 from truekeep.workspace.schedule_log import BUSY, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run, still_failed
@@ -99,7 +99,7 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
 
     told = run_cli("status", "-w", str(place.workspace))
     lines = told.stdout.splitlines()
-    assert lines[0].startswith("act     schedule     reconcile failed in the run of ")
+    assert lines[0].startswith("problem schedule     reconcile failed in the run of ")
     assert lines[0].endswith(": a bug in truekeep (IndexError)")
     assert lines[1].strip() == (
         "-> update truekeep, or report it with ~/.local/state/truekeep/bugs.log; `truekeep schedule run` tries again"
@@ -113,11 +113,11 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
     examined = run_cli("doctor", "-w", str(place.workspace))
     assert examined.returncode == 1
     assert examined.stdout.startswith(
-        "broken  schedule     .truekeep/logs/schedule.log: reconcile failed in the run of"
+        "problem schedule       .truekeep/logs/schedule.log: reconcile failed in the run of"
     )
-    assert examined.stdout.splitlines()[-1] == "1 broken"
+    assert "problem" in examined.stdout.splitlines()[-1]
     page = shown(visitor.see("/"))
-    assert page.index("reconcile failed in the run of") < page.index("to act on")
+    assert page.index("reconcile failed in the run of") < page.index("What waits for you")
     assert "Memory is healthy" not in page
 
     assert job(place).ending == NO_UPDATES
@@ -158,11 +158,13 @@ def test_a_noted_bug_is_told_first(
         patched.setattr("truekeep.workspace.maintenance.Maintenance.reconcile", broken)
         assert run(["reconcile", "-w", str(place.workspace)]) == 70
     assert f"truekeep crashed (IndexError). Your memory is unchanged. Details: {bugs_path()}" in capsys.readouterr().err
-    assert first_line("status", place).startswith("act     bugs         a bug in `truekeep reconcile` on ")
+    assert first_line("status", place).startswith("problem bugs         a bug in `truekeep reconcile` on ")
     assert run_cli("status", "--exit-code", "-w", str(place.workspace)).returncode == 1
-    assert first_line("doctor", place).startswith(f"broken  bugs         {bugs_path()}: a bug in `truekeep reconcile`")
+    assert first_line("doctor", place).startswith(
+        f"problem bugs           {bugs_path()}: a bug in `truekeep reconcile`"
+    )
     page = shown(visitor.see("/"))
-    assert page.index("a bug in truekeep reconcile") < page.index("to act on")
+    assert page.index("a bug in truekeep reconcile") < page.index("What waits for you")
     Path(bugs_path()).unlink()
     assert "canonical host" in first_line("status", place)
     assert first_line("doctor", place).startswith("ok      workspace")
@@ -172,9 +174,9 @@ def test_a_noted_bug_is_told_first(
 def test_a_machine_without_memory_tells_it_too(own_home: Path) -> None:
     note_bug(KeyError(), "sync")
     done = run_cli("status", "--exit-code")
-    assert (done.returncode, done.stdout.splitlines()[0].split()[:2]) == (1, ["act", "bugs"])
+    assert (done.returncode, done.stdout.splitlines()[0].split()[:2]) == (1, ["problem", "bugs"])
     assert json.loads(run_cli("status", "--json").stdout)["failures"][0]["name"] == "bugs"
-    assert run_cli("doctor").stdout.startswith("broken  bugs")
+    assert run_cli("doctor").stdout.startswith("problem bugs")
 
 
 def test_a_noted_bug_counts_for_two_weeks_and_one_version() -> None:
@@ -217,19 +219,19 @@ def test_a_bug_in_a_hook_is_noted_and_bad_input_is_none(place: Place, monkeypatc
 def test_a_bug_in_one_reading_or_check_stops_no_other(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("truekeep.workspace.system_readings.review", broken)
+    monkeypatch.setattr("truekeep.workspace.system_checks._parse_time", broken)
     assert run(["status", "-w", str(place.workspace)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("act     bugs         a bug in `truekeep status`")
-    assert "review: a bug in truekeep (IndexError)" in said
+    assert said.startswith("problem bugs         a bug in `truekeep status`")
+    assert "review: truekeep crashed (IndexError)" in said
     assert "disk" in said
-    assert "a bug in truekeep (IndexError)" in shown(visitor.see("/"))
+    assert "review: truekeep crashed (IndexError)" in shown(visitor.see("/"))
 
     def clock(*_: object) -> Iterator[str]:
         broken()
         yield ""
 
-    monkeypatch.setattr("truekeep.integrations.doctor.run._WORKSPACE", (Check("clock", clock),))
+    monkeypatch.setattr("truekeep.integrations.doctor.registry.STATE", (Check("clock", "", clock),))
     assert run(["doctor", "-w", str(place.workspace)]) == 1
     said = capsys.readouterr().out
     assert "could not be checked: truekeep crashed (IndexError)" in said
@@ -248,5 +250,5 @@ def test_drafts_that_wait_need_a_person(place: Place, visitor: Visitor) -> None:
     done = run_cli("status", "--exit-code", "-w", str(place.workspace))
     last = done.stdout.splitlines()[-1]
     assert last.endswith("1 draft to review: `truekeep review walk`")
-    assert "all good" not in done.stdout
+    assert done.stdout.splitlines()[2].split() == ["review", "1", "draft", "2026-11-14-1100-odd.md"]
     assert "1 draft waits" in shown(visitor.see("/"))

@@ -26,8 +26,9 @@ from truekeep.interfaces.cli.terminal import for_terminal
 from truekeep.maintenance.survey.service import CardFacts
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.results import read_seals
-from truekeep.workspace.health_report import OK, QUESTIONS, HealthReport, Reading
-from truekeep.workspace.memory_readings import AGES, WEEKS, ages, growth
+from truekeep.workspace.check import OK, PROBLEM, WARNING, CheckResult
+from truekeep.workspace.health import QUESTIONS, HealthReport
+from truekeep.workspace.memory_checks import AGES, NOT_CHECKED_YET, SPLIT_INDEX, WEEKS, ages, growth
 
 ROOT = Path(__file__).parents[3]
 TODAY = NOW.date()
@@ -100,28 +101,28 @@ def test_cards_and_their_growth(place: Place) -> None:
     for number, ago in enumerate((0, 3, 10, 29, 40)):
         put(place, f"c{number}.md", created=day(ago))
     reading = see(place).get("cards")
-    assert (reading.verdict, reading.said) == (OK, "5; 2 new this week, 4 this month")
+    assert (reading.severity, reading.said) == (OK, "5; 2 new this week, 4 this month")
     assert reading.figures == {"cards": 5, "week": 2, "month": 4, "weekly_before": 0.3}
 
 
 def test_a_flood_is_noticed_and_a_beginning_is_none(place: Place) -> None:
     for number in range(25):
         put(place, f"c{number}.md", created=day(number % 5))
-    assert see(place).get("cards").verdict == OK, "everything is new on the first day"
+    assert see(place).get("cards").severity == OK, "everything is new on the first day"
     put(place, "old.md", created=day(60))
     reading = see(place).get("cards")
-    assert (reading.verdict, "25 in a week" in reading.hint) == ("look", True)
+    assert (reading.severity, "25 in a week" in reading.hint) == (WARNING, True)
 
 
-@pytest.mark.parametrize(("ago", "verdict"), [(90, "ok"), (91, "look"), (180, "look"), (181, "act")])
-def test_the_oldest_card_against_the_budget(place: Place, ago: int, verdict: str) -> None:
+@pytest.mark.parametrize(("ago", "severity"), [(90, "ok"), (91, WARNING), (180, WARNING), (181, PROBLEM)])
+def test_the_oldest_card_against_the_budget(place: Place, ago: int, severity: str) -> None:
     put(place, "old.md", created=day(400), updated=day(ago))
     put(place, "young.md", created=day(1))
     reading = see(place).get("untouched")
-    assert (reading.verdict, reading.figures["oldest"]) == (verdict, "memory/cards/old.md")
+    assert (reading.severity, reading.figures["oldest"]) == (severity, "memory/cards/old.md")
     assert (reading.figures["days"], reading.figures["past"]) == (ago, int(ago > 90))
     assert reading.target == "none past 90 days"
-    assert bool(reading.hint) == (verdict != "ok")
+    assert bool(reading.hint) == (severity != "ok")
 
 
 @pytest.mark.slow
@@ -137,7 +138,7 @@ def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
         stale = workspace.maintenance.stale_cards()
     assert (reading.figures["past"], reading.figures["undated"]) == (2, 3)
     assert len(stale) == 5
-    assert reading.said == "2 past that, 3 undated, the oldest for 170 days: older.md"
+    assert reading.said == "2 past that, 3 undated, least recently updated: older.md, 170 days ago"
     assert "`truekeep tidy decay` lists these 5" in reading.hint
     assert "; 3 of them undated" in run_cli("tidy", "decay", "--dry-run", "-w", str(place.workspace)).stdout
 
@@ -145,22 +146,22 @@ def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
 def test_a_card_of_no_day_is_to_look_at_as_decay_says(place: Place) -> None:
     put(place, "never.md")
     reading = see(place).get("untouched")
-    assert (reading.verdict, reading.said, reading.figures["days"]) == ("look", "1 undated", None)
+    assert (reading.severity, reading.said, reading.figures["days"]) == (WARNING, "1 undated", None)
 
 
 def test_what_was_said_to_hold_is_touched(place: Place) -> None:
     path = put(place, "old.md", created=day(400))
     path.write_text(path.read_text().replace("category:", f"confirmed: {day(3)}\ncategory:"))
-    assert see(place).get("untouched").verdict == OK
+    assert see(place).get("untouched").severity == OK
 
 
-@pytest.mark.parametrize(("lines", "verdict"), [(15, "ok"), (16, "look"), (20, "look"), (21, "act")])
-def test_the_index_against_its_budget(place: Place, lines: int, verdict: str) -> None:
+@pytest.mark.parametrize(("lines", "severity"), [(15, "ok"), (16, WARNING), (20, WARNING), (21, PROBLEM)])
+def test_the_index_against_its_budget(place: Place, lines: int, severity: str) -> None:
     place.configure("[limits]\nindex_lines = 20\nindex_bytes = 4000\n")
     text = "# Memory\n" + "- a line\n" * (lines - 1)
     (place.workspace / "MEMORY.md").write_text(text)
     reading = see(place).get("index")
-    assert reading.verdict == verdict
+    assert reading.severity == severity
     assert (reading.figures["lines"], reading.figures["bytes"]) == (lines, len(text))
     assert reading.figures["tokens"] == -(-len(text) // 4)
     assert (reading.figures["limit_lines"], reading.figures["limit_tokens"]) == (20, 1000)
@@ -179,9 +180,10 @@ def test_a_long_index_says_what_shortens_it(place: Place) -> None:
     long_index(place, names)
     assert "`truekeep card drop`" in see(place).get("index").hint
     long_index(place, names, "We like tea.", "And coffee.")
-    assert "2 lines of it point at no card" in see(place).get("index").hint
+    assert see(place).get("index").hint == SPLIT_INDEX
     put(place, "a.md", "b.md", created=day(1))
     assert "merge 1: `truekeep tidy duplicates`" in see(place).get("index").hint
+    long_index(place, names)
     put(place, "c.md", created=day(100))
     put(place, "d.md")
     assert "drop of 2: `truekeep tidy decay`" in see(place).get("index").hint
@@ -189,24 +191,24 @@ def test_a_long_index_says_what_shortens_it(place: Place) -> None:
 
 def test_the_index_may_be_too_large_in_bytes_alone(place: Place) -> None:
     (place.workspace / "MEMORY.md").write_text("- " + "é" * 13_000 + "\n")
-    assert see(place).get("index").verdict == "act"
+    assert see(place).get("index").severity == PROBLEM
 
 
-@pytest.mark.parametrize(("waiting", "verdict"), [(0, "ok"), (3, "ok"), (4, "look"), (8, "act")])
-def test_handoffs_that_wait(place: Place, waiting: int, verdict: str) -> None:
+@pytest.mark.parametrize(("waiting", "severity"), [(0, "ok"), (3, "ok"), (4, WARNING), (8, PROBLEM)])
+def test_handoffs_that_wait(place: Place, waiting: int, severity: str) -> None:
     place.configure("[limits]\nwaiting_handoffs = 4\n")
     for number in range(waiting):
         place.leave(a_handoff(), f"2026-11-14-09{number:02}-x.md")
     reading = see(place).get("handoffs")
-    assert (reading.verdict, reading.figures) == (verdict, {"waiting": waiting, "limit": 4})
+    assert (reading.severity, reading.figures) == (severity, {"waiting": waiting, "limit": 4})
 
 
 def test_nine_handoffs_are_under_double_digits(place: Place) -> None:
     for number in range(9):
         place.leave(a_handoff(), f"2026-11-14-09{number:02}-x.md")
-    assert see(place).get("handoffs").verdict == OK
+    assert see(place).get("handoffs").severity == OK
     place.leave(a_handoff(), "2026-11-14-0930-x.md")
-    assert see(place).get("handoffs").verdict == "look"
+    assert see(place).get("handoffs").severity == WARNING
 
 
 def test_topics_that_two_cards_have(place: Place) -> None:
@@ -214,10 +216,10 @@ def test_topics_that_two_cards_have(place: Place) -> None:
     put(place, "b.md", "staging  Proxy")
     put(place, "c.md", "Another")
     reading = see(place).get("duplicates")
-    assert (reading.verdict, reading.figures["topics"]) == ("look", 1)
+    assert (reading.severity, reading.figures["topics"]) == (WARNING, 1)
     assert reading.figures["first"][0]["paths"] == ["memory/cards/a.md", "memory/cards/b.md"]
     (place.workspace / "memory" / "cards" / "b.md").unlink()
-    assert see(place).get("duplicates").verdict == OK
+    assert see(place).get("duplicates").severity == OK
 
 
 @pytest.mark.slow
@@ -241,7 +243,7 @@ def test_a_topic_counts_as_doubled_where_duplicates_looks_at_it(
     reading = see(place).get("duplicates")
     paths = [item["paths"] for item in reading.figures["first"]]
     assert paths == ([[f"memory/cards/card-{number}.md" for number in doubled]] if doubled else [])
-    assert (reading.verdict == OK) == (not doubled)
+    assert (reading.severity == OK) == (not doubled)
     told = json.loads(run_cli("tidy", "duplicates", "--json", "-w", str(place.workspace)).stdout)
     assert bool(told["duplicates"]) == bool(doubled)
 
@@ -250,27 +252,27 @@ def test_a_topic_counts_as_doubled_where_duplicates_looks_at_it(
 
 
 def test_where_nothing_can_be_checked_nobody_has_to(place: Place) -> None:
-    assert see(place).get("claims").verdict == OK
+    assert see(place).get("claims").severity == OK
     put(place, "tea.md", created=day(1), body="We like tea in the afternoon.")
-    assert see(place).get("claims").verdict == OK
+    assert see(place).get("claims").severity == OK
 
 
 def test_a_memory_of_no_repository_is_to_be_checked_once(place: Place) -> None:
     put(place, "a.md", created=day(1), body="`begin` is in `src/main.py`.")
-    assert see(place).get("claims").verdict == "look"
+    assert see(place).get("claims").severity == WARNING
     with place.open() as workspace:
         workspace.verification.verify()
-    assert see(place).get("claims").verdict == OK, "nothing but that can be done about it"
+    assert see(place).get("claims").severity == OK, "nothing but that can be done about it"
 
 
 def test_nobody_is_told_again_to_verify_what_is_on_another_machine(place: Place) -> None:
     card = put(place, "a.md", created=day(1), body="`begin` is in `src/main.py`.")
     card.write_text(card.read_text().replace("tags: []", "tags: []\nrepository: git.example/acme/elsewhere"))
-    assert see(place).get("claims").verdict == "look"
+    assert see(place).get("claims").severity == WARNING
     with place.open() as workspace:
         workspace.verification.verify()
     claims = see(place).get("claims")
-    assert (claims.verdict, claims.said) == (OK, "none whose repository is known")
+    assert (claims.severity, claims.said) == (OK, "none whose repository is known")
 
 
 def test_claims_are_counted_from_the_last_check(place: Place) -> None:
@@ -284,13 +286,12 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     card = put(place, "a.md", body="`begin` is in `main.py`.", **rest)
     card.write_text(card.read_text().replace("category:", "repository: github.com/me/app\ncategory:"))
     before = see(place, now=today).get("claims")
-    assert (before.verdict, before.said) == ("look", "never checked against code")
-    assert before.hint.startswith("`truekeep verify` ")
+    assert (before.severity, before.said) == (WARNING, NOT_CHECKED_YET)
     assert not (place.workspace / ".truekeep" / "facts.sqlite").exists(), "looking makes nothing"
     with place.open(now=today) as workspace:
         workspace.verification.verify()
     reading = see(place, now=today).get("claims")
-    assert (reading.verdict, reading.figures["verdicts"]["confirmed"]) == (OK, 2)
+    assert (reading.severity, reading.figures["verdicts"]["confirmed"]) == (OK, 2)
     assert reading.figures["checked_at"]
     assert not list((place.workspace / ".truekeep").glob("facts.sqlite-*")), "looking leaves nothing beside it"
     store = FactsCache(str(place.workspace / ".truekeep" / "facts.sqlite"))
@@ -303,7 +304,7 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     subprocess.run(
         ["git", "-C", str(place.repo), "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "y"], check=True
     )
-    assert see(place, now=today).get("claims").verdict == OK, "nothing is checked anew"
+    assert see(place, now=today).get("claims").severity == OK, "nothing is checked anew"
     text = card.read_text()
     card.write_text(f"{text}\n")
     os.utime(card, (time.time() + 60, time.time() + 60))
@@ -313,10 +314,10 @@ def test_claims_are_counted_from_the_last_check(place: Place) -> None:
     with place.open(now=today) as workspace:
         workspace.verification.verify()
     reading = see(place, now=today).get("claims")
-    assert (reading.verdict, reading.figures["verdicts"]["moved"]) == ("look", 2)
+    assert (reading.severity, reading.figures["verdicts"]["moved"]) == (WARNING, 2)
     os.utime(card, (time.time() + 60, time.time() + 60))
     reading = see(place, now=today).get("claims")
-    assert (reading.verdict, reading.figures["edited_since"], reading.figures["verdicts"]["moved"]) == (OK, 1, 0)
+    assert (reading.severity, reading.figures["edited_since"], reading.figures["verdicts"]["moved"]) == (OK, 1, 0)
     card.unlink()
     assert see(place, now=today).get("claims").figures["edited_since"] == 0
 
@@ -399,19 +400,20 @@ def test_review_and_how_long_it_waits(place: Place) -> None:
     assert see(place).get("review").said == "nothing waits for a person"
     place.leave("# doubt\n")
     place.ingest()
-    assert see(place).get("review")[1:3] == (OK, "1 draft waits, the oldest for 0 days")
+    found = see(place).get("review")
+    assert (found.severity, found.said) == (OK, "1 draft waits, the oldest for 0 days")
     later = NOW + timedelta(days=14)
-    assert see(place, now=later).get("review").verdict == "look"
+    assert see(place, now=later).get("review").severity == WARNING
     assert see(place, now=later).get("review").figures["oldest_days"] == 14
 
 
 def test_the_pipeline_in_one_line(place: Place) -> None:
     reading = see(place).get("pipeline")
-    assert (reading.verdict, reading.figures["alarms"][0]["code"]) == ("act", "not-running")
+    assert (reading.severity, reading.figures["alarms"][0]["code"]) == (PROBLEM, "not-running")
     place.leave(a_handoff())
     place.ingest()
     reading = see(place).get("pipeline")
-    assert (reading.verdict, reading.figures["filed"], reading.figures["machines"]) == (OK, 1, 1)
+    assert (reading.severity, reading.figures["filed"], reading.figures["machines"]) == (OK, 1, 1)
 
 
 @pytest.mark.slow
@@ -420,22 +422,22 @@ def test_the_search_index(place: Place, monkeypatch: pytest.MonkeyPatch) -> None
         "truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62)
     )  # as if everything had been written long ago
     index = place.workspace / ".truekeep" / "index.sqlite"
-    assert see(place).get("search").verdict == OK
+    assert see(place).get("search").severity == OK
     assert not index.exists(), "looking makes no index"
     for number in range(60):
         put(place, f"c{number}.md", created=day(1))
     with place.open() as workspace:
         workspace.search.index()
     reading = see(place).get("search")
-    assert (reading.verdict, reading.figures["files"], reading.figures["waiting"]) == (OK, 61, 0)
+    assert (reading.severity, reading.figures["files"], reading.figures["waiting"]) == (OK, 61, 0)
     for number in range(55):
         put(place, f"d{number}.md", created=day(1))
     reading = see(place).get("search")
-    assert (reading.verdict, reading.figures["waiting"]) == ("look", 55)
+    assert (reading.severity, reading.figures["waiting"]) == (WARNING, 55)
     index.write_bytes(b"no database, " * 900)
     before = index.read_bytes()
     reading = see(place).get("search")
-    assert (reading.verdict, reading.hint) == ("look", "`truekeep doctor --fix` rebuilds it")
+    assert (reading.severity, reading.hint) == (WARNING, "`truekeep doctor --fix` rebuilds it")
     assert index.read_bytes() == before, "what is damaged is told, and left for doctor"
 
 
@@ -445,7 +447,7 @@ def test_frontmatter_with_its_place(place: Place) -> None:
     put(place, "b.md", created=day(3), updated=day(9))
     (place.workspace / "memory" / "cards" / "c.md").write_text("no frontmatter\n")
     reading = see(place).get("frontmatter")
-    assert (reading.verdict, reading.said) == ("look", "3 problems in 3 files")
+    assert (reading.severity, reading.said) == (WARNING, "3 problems in 3 files")
     assert [(item["path"], item["code"]) for item in reading.figures["first"]] == [
         ("memory/cards/a.md", "future-date"),
         ("memory/cards/b.md", "dates-lie"),
@@ -599,8 +601,11 @@ def everything_wrong() -> tuple[HealthReport, dict[str, Any]]:
     names = (*QUESTIONS, "claims", "review", "pipeline", "search", "frontmatter", "disk")
     first = [{"path": f"memory/cards/{n}.md", "line": n, "code": "bad-date", "what": "x" * 90} for n in range(5)]
     figures = {"first": first}
-    readings = [Reading(name, "act", "said " * 30, "target " * 9, "hint " * 40, figures) for name in names]
-    health = HealthReport(tuple(readings), (0, 1) * 6, (("1 week", 3), ("unknown", 1)), ("why " * 40,) * 7)
+    results = [
+        CheckResult(PROBLEM, "said " * 30, "hint " * 40, name=name, target="target " * 9, figures=figures)
+        for name in names
+    ]
+    health = HealthReport(tuple(results), (0, 1) * 6, (("1 week", 3), ("unknown", 1)), ("why " * 40,) * 7)
     return health, {"workspace": "/" + "w" * 200, "canonical_host": "h" * 200}
 
 
@@ -608,8 +613,8 @@ def test_a_target_is_whole_whatever_was_found(place: Place) -> None:
     put(place, f"{'long-' * 20}name.md", created=day(400))
     lines = list(render(see(place), {"workspace": "w", "canonical_host": "h"}, "", room=100))
     (line,) = [line for line in lines if "untouched" in line]
-    assert line.endswith("…  (target: none past 90 days)")
-    assert "1 past that, the oldest for 400 days: long-" in line
+    assert line.endswith("…  (normal: none past 90 days)")
+    assert "1 past that, least recently updated: long-" in line
 
 
 def test_the_next_steps_for_cards_and_index_fit_into_a_line(place: Place) -> None:
@@ -630,7 +635,7 @@ def test_one_screen_whatever_is_wrong(has_bars: bool) -> None:
     plain = [click.unstyle(for_terminal(line)) for line in lines]
     assert len(lines) <= 40
     assert max(map(len, plain)) <= 100
-    assert health.verdict == "act"
+    assert health.severity == PROBLEM
 
 
 def test_colour_is_for_what_needs_a_person(place: Place) -> None:
@@ -640,7 +645,7 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     with place.open() as workspace:
         workspace.verification.verify()
     health = see(place)
-    assert health.verdict == OK, [reading for reading in health.readings if reading.verdict != OK]
+    assert health.severity == OK, [reading for reading in health.results if reading.severity != OK]
     memory = {"workspace": "w", "canonical_host": "h"}
     lines = list(render(health, memory, "", room=100, has_bars=True))
     assert not any("\x1b" in for_terminal(line) for line in lines)
@@ -648,12 +653,12 @@ def test_colour_is_for_what_needs_a_person(place: Place) -> None:
     put(place, "old.md", created=day(300))
     lines = list(render(see(place), memory, "", room=100, has_bars=True))
     lines = [for_terminal(line) for line in lines]
-    assert [line.split()[0] for line in lines if "\x1b" in line] == ["\x1b[31mact\x1b[0m"]
-    assert lines[-1] == "1 to act on"
+    assert [line.split()[0] for line in lines if "\x1b" in line] == ["\x1b[31mproblem\x1b[0m"]
+    assert lines[-1] == "1 problem"
     put(place, "twin.md", "Proxy in front of staging", created=day(2))
     put(place, "twin-2.md", "Proxy in front of staging", created=day(2))
     lines = list(render(see(place), memory, "", room=100, has_bars=True))
-    assert lines[-1] == "1 to act on, 1 to look at"
+    assert lines[-1] == "1 problem, 1 warning"
 
 
 def test_bars() -> None:
@@ -690,7 +695,7 @@ def test_a_terminal_gets_plots_and_a_pipe_gets_numbers(place: Place) -> None:
     put(place, "a.md", created=datetime.now().astimezone().date().isoformat())
     said = on_a_terminal(place, PYTHONIOENCODING="utf-8")
     assert "growth       ▁▁▁▁▁▁▁▁▁▁▁█" in said
-    assert "\x1b[31mact\x1b[0m" in said
+    assert "\x1b[31mproblem\x1b[0m" in said
     assert max(map(len, said.replace("\x1b[31m", "").replace("\x1b[0m", "").splitlines())) <= 100
     piped = shown(place)
     assert "growth       0 0 0 0 0 0 0 0 0 0 0 1  cards a week" in piped
@@ -717,7 +722,7 @@ def test_the_shape_of_the_json(place: Place) -> None:
     assert list(health) == ["verdict", "questions", "more", "growth", "ages", "unseen"]
     assert tuple(health["questions"]) == QUESTIONS
     assert list(health["more"]) == [
-        "claims", "review", "pipeline", "search", "frontmatter", "disk", "schedule", "bugs",
+        "files", "claims", "review", "pipeline", "search", "frontmatter", "disk", "schedule", "bugs",
     ]  # fmt: skip
     for reading in (*health["questions"].values(), *health["more"].values()):
         assert list(reading) == ["verdict", "said", "target", "hint", "figures"]

@@ -21,7 +21,6 @@ from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import InboxReader, find_inboxes
 from truekeep.handoffs.sync.receipts import KEY_FILE
-from truekeep.integrations.doctor.base import CheckContext, CheckProblem, Found
 from truekeep.integrations.doctor.sqlite_checks import opened, size_of
 from truekeep.integrations.doctor.state_checks import CONFIG, line_of_key
 from truekeep.integrations.harnesses.installed import Keep
@@ -33,8 +32,7 @@ from truekeep.integrations.schedule.config import job_name, read_settings, setti
 from truekeep.integrations.schedule.install import find, install
 from truekeep.memory.ledger import set_aside
 from truekeep.verify.checkouts import expand_repositories
-from truekeep.verify.same_name_checkouts import SAME_NAME_HINT, find_same_names
-from truekeep.workspace.failures import failed_runs, noted_bugs
+from truekeep.workspace.check import CheckContext, CheckResult, Found, problem
 from truekeep.workspace.pipeline import receipt_alarms
 from truekeep.workspace.schedule_log import judge_runs, read_runs
 
@@ -58,7 +56,7 @@ def check_permissions(context: CheckContext) -> Found:
     """Check who may read and write the state and the memory folders."""
     if context.has_state:
         if os.statvfs(context.state).f_flag & os.ST_RDONLY:
-            yield CheckProblem("is on a read-only disk", context.root, "mount it for writing; reading still works")
+            yield problem("is on a read-only disk", context.root, "mount it for writing; reading still works")
             return
         yield from _exposed([context.state])
         owner = os.stat(context.root).st_uid
@@ -69,10 +67,10 @@ def check_permissions(context: CheckContext) -> Found:
             with suppress(FileNotFoundError, NotADirectoryError):
                 info = os.lstat(path)
                 if stat.S_ISDIR(info.st_mode) and not info.st_mode & stat.S_IWUSR:
-                    yield CheckProblem("this folder is not writable", path, f"`chmod u+w {path}`")
+                    yield problem("this folder is not writable", path, f"`chmod u+w {path}`")
                 elif folder and stat.S_ISLNK(info.st_mode):
                     what = "is a symlink, which truekeep does not follow"
-                    yield CheckProblem(what, path, "replace it with a folder; the next ingest files what waits for it")
+                    yield problem(what, path, "replace it with a folder; the next ingest files what waits for it")
     if os.path.isdir(context.own):
         own = [os.path.join(context.own, name) for name in sorted(os.listdir(context.own))]
         if os.lstat(context.own).st_mode & _OTHER_USERS:
@@ -93,12 +91,12 @@ def _entries(state: str) -> list[str]:
     return [path for path in dict.fromkeys(found) if os.path.lexists(path) and not os.path.islink(path)]
 
 
-def _exposed(paths: Sequence[str]) -> Iterator[CheckProblem]:
+def _exposed(paths: Sequence[str]) -> Iterator[CheckResult]:
     for path in paths:
         mode = stat.S_IMODE(os.lstat(path).st_mode)
         if mode & _OTHER_USERS and not os.path.islink(path):
             what = f"readable by other users of this machine ({mode:04o})"
-            yield CheckProblem(
+            yield problem(
                 what, path, fix=partial(_close, path, mode & ~_OTHER_USERS), fix_summary="remove their access"
             )
 
@@ -108,7 +106,7 @@ def _close(path: str, mode: int) -> str:
     return f"removed access for others: {mode:04o}"
 
 
-def _misowned(paths: Sequence[str], owner: int) -> Iterator[CheckProblem]:
+def _misowned(paths: Sequence[str], owner: int) -> Iterator[CheckResult]:
     """Files with another owner than their folder, left by a run as another user."""
     wrong = [path for path in paths if os.path.lexists(path) and os.lstat(path).st_uid != owner]
     if not wrong:
@@ -123,10 +121,10 @@ def _misowned(paths: Sequence[str], owner: int) -> Iterator[CheckProblem]:
     what = f"{many(len(wrong), 'file')} of user {os.lstat(wrong[0]).st_uid} in a folder of user {owner}"
     is_root = os.geteuid() == 0
     hint = "" if is_root else f"`sudo chown -R {owner} {os.path.dirname(wrong[0])}`"
-    yield CheckProblem(what, wrong[0], hint, give if is_root else None, "change their owner")
+    yield problem(what, wrong[0], hint, give if is_root else None, "change their owner")
 
 
-def _unwritable(paths: Sequence[str]) -> Iterator[CheckProblem]:
+def _unwritable(paths: Sequence[str]) -> Iterator[CheckResult]:
     wrong = []
     for path in paths:
         with suppress(FileNotFoundError):
@@ -143,7 +141,7 @@ def _unwritable(paths: Sequence[str]) -> Iterator[CheckProblem]:
         return f"{len(wrong)} made readable and writable for their owner"
 
     what = f"{many(len(wrong), 'path')} of truekeep's own cannot be written"
-    yield CheckProblem(what, wrong[0][0], fix=permit, fix_summary="make them writable for their owner")
+    yield problem(what, wrong[0][0], fix=permit, fix_summary="make them writable for their owner")
 
 
 # --- Receipts -------------------------------------------------------------------------------------------------------
@@ -152,7 +150,7 @@ def _unwritable(paths: Sequence[str]) -> Iterator[CheckProblem]:
 def check_receipts(context: CheckContext) -> Found:
     """Check that this producer can verify its host's receipts."""
     for alarm in receipt_alarms():
-        yield CheckProblem(alarm.message, os.path.join(context.own, "sync.toml"), alarm.hint)
+        yield problem(alarm.message, os.path.join(context.own, "sync.toml"), alarm.hint)
 
 
 # --- Locks ----------------------------------------------------------------------------------------------------------
@@ -174,7 +172,7 @@ def check_locks(context: CheckContext) -> Found:
         old = [path for path in _git_locks(os.path.join(base, "git")) if context.is_old(path)]
         if old:
             what = f"{many(len(old), 'stale git lock')} in truekeep's own repository"
-            yield CheckProblem(what, context.shown(old[0]), fix=partial(_unlink, old), fix_summary="remove them")
+            yield problem(what, context.shown(old[0]), fix=partial(_unlink, old), fix_summary="remove them")
     yield from _checkout_locks(context)
 
 
@@ -220,11 +218,11 @@ def _journals(context: CheckContext, path: str, held: dict[int, int]) -> Found:
     if not os.path.lexists(path):
         is_derived = not path.endswith("ledger.sqlite")
         fix_summary = "remove it" if is_derived else "keep it under another name"
-        yield CheckProblem(
+        yield problem(
             "belongs to a database that is gone", where, fix=lambda: _orphan(context, path), fix_summary=fix_summary
         )
     else:
-        yield CheckProblem(
+        yield problem(
             "was left by a killed run", where, fix=lambda: _apply_journal(path), fix_summary="let SQLite apply it"
         )
 
@@ -266,7 +264,7 @@ def _checkout_locks(context: CheckContext) -> Found:
     for root in roots:
         path = os.path.join(root, ".git", "index.lock")
         if context.is_old(path):
-            yield CheckProblem("is a git lock older than an hour", path, f"if no git is running there: `rm {path}`")
+            yield problem("is a git lock older than an hour", path, f"if no git is running there: `rm {path}`")
 
 
 def _unlink(paths: Sequence[str]) -> str:
@@ -279,7 +277,7 @@ def _unlink(paths: Sequence[str]) -> str:
 # --- Repositories ---------------------------------------------------------------------------------------------------
 
 
-def check_repositories(context: CheckContext) -> Found:
+def check_folders(context: CheckContext) -> Found:
     """Check that the configured folders exist."""
     config = context.config
     text = ""
@@ -291,23 +289,19 @@ def check_repositories(context: CheckContext) -> Found:
             if not expand_repositories((pattern,)):
                 has_signs = any(sign in pattern for sign in "*?[")
                 what = f"{key}: {pattern} {'matches no folder' if has_signs else 'is not a folder'}"
-                yield CheckProblem(what, _place(text, key, pattern), hint)
+                yield problem(what, _place(text, key, pattern), hint)
     for path in config.recall.extra_paths:
         if not os.path.exists(os.path.join(context.root, os.path.expanduser(path))):
             what = f"recall.extra_paths: {path} does not exist"
-            yield CheckProblem(what, _place(text, "recall.extra_paths", path), hint)
+            yield problem(what, _place(text, "recall.extra_paths", path), hint)
     roots = expand_repositories(config.repositories)
     for name, folder in config.writers.items():
         is_added = WRITERS.get(name) != folder
         if is_added and not any((root / folder).is_dir() for root in (*roots, Path(context.root))):
             where = _place(text, f"writers.{name}", folder)
             what = f"writers.{name}: no repository has an inbox {folder}"
-            yield CheckProblem(what, where, "run `truekeep connect` in the repository to create it")
+            yield problem(what, where, "run `truekeep connect` in the repository to create it")
     yield from _not_handoffs(context, roots)
-    folders = expand_repositories((*config.verify.checkouts, *config.repositories))
-    machine = context.machine.name if context.machine is not None else ""
-    for message in find_same_names(folders, state=context.state, machine=machine, writers=config.writers):
-        yield CheckProblem(message, "", SAME_NAME_HINT)
     bare = [root for root in roots if not any((root / folder).is_dir() for folder in config.writers.values())]
     if roots:
         more = f", {len(bare)} of them without an inbox (run `truekeep connect` there)" if bare else ""
@@ -324,7 +318,7 @@ def _not_handoffs(context: CheckContext, roots: Sequence[Path]) -> Found:
         what = (
             f"{many(len(others), 'file')} in inboxes {'is not a handoff' if len(others) == 1 else 'are not handoffs'}"
         )
-        yield CheckProblem(what, context.shown(others[0]), "rename it so that it ends in .md, or move it elsewhere")
+        yield problem(what, context.shown(others[0]), "rename it so that it ends in .md, or move it elsewhere")
 
 
 def _place(text: str, key: str, value: str) -> str:
@@ -344,7 +338,7 @@ def check_hooks(context: CheckContext) -> Found:
     try:
         record = Keep(homes.keep).read()
     except TruekeepError as error:
-        yield CheckProblem(error.message, str(homes.keep), error.hint)
+        yield problem(error.message, str(homes.keep), error.hint)
         return
     if not record.owners:
         yield "no harness is connected here; run `truekeep connect`"
@@ -357,29 +351,27 @@ def check_hooks(context: CheckContext) -> Found:
         again = f"`truekeep connect --repo {as_argument(place)}`" if root is not None else "`truekeep connect --user`"
         if root is not None and not root.is_dir():
             hint = f"run `truekeep disconnect --repo {as_argument(place)}`, or restore it"
-            yield CheckProblem("was connected but no longer exists", place, hint)
+            yield problem("was connected but no longer exists", place, hint)
             continue
         for item in see_connections(homes, root=root, cards=cards):
             if f"{item.harness}@{place}" not in record.owners:
                 continue
             has_program |= item.program is not None and item.harness != "openclaw"
-            problems = [(problem, "") for problem in item.problems]
+            problems = [(said, "") for said in item.problems]
             if not item.is_connected and item.program is not None and not problems:
                 problems = [("was connected, but its files no longer mention truekeep", again)]
-            for problem, hint in problems:
-                what = f"{item.harness}: {problem}"
+            for said, hint in problems:
+                what = f"{item.harness}: {said}"
                 if what not in told:
                     told.add(what)
-                    yield CheckProblem(what, place, hint or again)
+                    yield problem(what, place, hint or again)
     changed = [path for path, text in bundle_files(homes).items() if _text(path) != text]
     if changed and has_program:
         what = f"{many(len(changed), 'file')} of the plugin missing or changed"
-        yield CheckProblem(what, str(changed[0]), "run `truekeep connect` to restore them")
+        yield problem(what, str(changed[0]), "run `truekeep connect` to restore them")
     probe = probe_hook()
     if not probe.is_well:
-        yield CheckProblem(
-            f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have"
-        )
+        yield problem(f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have")
     else:
         names = sorted({owner.partition("@")[0] for owner in record.owners})
         yield f"{', '.join(names)} connected; the hook answers in {probe.seconds:.1f} s"
@@ -395,21 +387,19 @@ def _text(path: Path) -> str | None:
 # --- The schedule ---------------------------------------------------------------------------------------------------
 
 
-def check_schedule(context: CheckContext) -> Found:
+def check_timer(context: CheckContext) -> Found:
     """Check that the installed timer still exists, can run, and runs on time."""
     name = job_name(context.path if context.has_state else None)
     try:
         known = read_settings(name)
     except TruekeepError as error:
-        yield CheckProblem(error.message, str(settings_path()), error.hint)
+        yield problem(error.message, str(settings_path()), error.hint)
         return
     there = find(name)
     if there is None:
         if known is not None:
             what = f"the {known.system} timer is gone"
-            yield CheckProblem(
-                what, str(settings_path()), "run `truekeep schedule install`, or `truekeep schedule remove`"
-            )
+            yield problem(what, str(settings_path()), "run `truekeep schedule install`, or `truekeep schedule remove`")
         else:
             yield "no timer is installed; run `truekeep schedule install`"
         return
@@ -418,17 +408,15 @@ def check_schedule(context: CheckContext) -> Found:
     where = installed.where[0]
     if command and not (os.path.isfile(command[0]) and os.access(command[0], os.X_OK)):
         fix_summary = "install it again, with this truekeep"
-        yield CheckProblem(
+        yield problem(
             f"the timer runs {command[0]}, which does not exist",
             where,
             fix=lambda: _reinstall(context),
             fix_summary=fix_summary,
         )
-    state = _runs_folder(context)
     every = installed.every or (known.every if known is not None else 30)
-    health = judge_runs(
-        read_runs(state), every=every, installed_at=known.installed_at if known is not None else "", now=context.now()
-    )
+    installed_at = known.installed_at if known is not None else ""
+    health = judge_runs(read_runs(context.runs_folder), every=every, installed_at=installed_at, now=context.now())
     asleep = system == "cron" and not cron.is_running()
     if health.is_overdue:
         since = f"since {health.since:%Y-%m-%d %H:%M}" if health.since is not None else "ever"
@@ -437,18 +425,8 @@ def check_schedule(context: CheckContext) -> Found:
             if asleep
             else "run `truekeep schedule status`; is the timer enabled?"
         )
-        yield CheckProblem(f"it did not run {since}", where, hint)
+        yield problem(f"it did not run {since}", where, hint)
     yield f"every {every} minutes by {system}" + (", but no cron daemon is running: start it" if asleep else "")
-
-
-def check_runs(context: CheckContext) -> Found:
-    """Report scheduled steps that failed in their last run."""
-    for failure in failed_runs(_runs_folder(context), now=context.now()):
-        yield CheckProblem(failure.what, context.shown(failure.where), failure.hint)
-
-
-def _runs_folder(context: CheckContext) -> Path:
-    return Path(context.state if context.has_state and context.is_host else context.own)
 
 
 def _reinstall(context: CheckContext) -> str:
@@ -476,7 +454,7 @@ def check_machine(context: CheckContext) -> Found:
             hint = (
                 "delete it, so that a new id is created; then run `truekeep host take` if this was the canonical host"
             )
-            yield CheckProblem("contains no id, so this machine cannot be identified", path, hint)
+            yield problem("contains no id, so this machine cannot be identified", path, hint)
     machine = context.machine
     if machine is None:
         yield f"{machine_name()} has no id yet; it is created when needed"
@@ -504,12 +482,4 @@ def check_clock(context: CheckContext) -> Found:
         return
     if moment is not None and moment.tzinfo is not None and moment > context.now() + _MAX_CLOCK_SKEW:
         what = f"the last entry is from {latest}, but it is {context.now().astimezone(UTC):%Y-%m-%dT%H:%M:%SZ} now"
-        yield CheckProblem(
-            what, context.shown(path), "correct the clock; if only the entry is wrong, no action is needed"
-        )
-
-
-def check_bugs(context: CheckContext) -> Found:
-    """Report recorded crashes."""
-    for failure in noted_bugs(now=context.now()):
-        yield CheckProblem(failure.what, failure.where, failure.hint)
+        yield problem(what, context.shown(path), "correct the clock; if only the entry is wrong, no action is needed")

@@ -10,12 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import apsw
-
 from truekeep.core import file_io
 from truekeep.core.dates import many
 from truekeep.core.default_workspace import find_damaged, find_workspace, read_remembered, remember
-from truekeep.core.derived_db import Schema, read_meta
+from truekeep.core.derived_db import Schema
 from truekeep.core.errors import BadSetup, Busy, as_argument
 from truekeep.core.machine import has_routes
 from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
@@ -23,21 +21,18 @@ from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.handoffs.inbox import find_inboxes
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.integrations.doctor import sqlite_checks
-from truekeep.integrations.doctor.base import CheckContext, CheckProblem, Found
 from truekeep.integrations.doctor.sqlite_checks import look_into, opened, save_tables
 from truekeep.maintenance.survey import survey_schema
 from truekeep.memory import ledger, similarity
-from truekeep.memory.file_scan import find_changes, iter_files
 from truekeep.memory.staging import MemoryFiles
 from truekeep.search import index_schema
 from truekeep.search.decay_record import RECORD, read_decay_record
-from truekeep.search.embedder_choice import CHUNKING
-from truekeep.search.embedders.choice import choose
 from truekeep.text.unicode import printable
 from truekeep.transcripts.service import FILE, FOLDER
 from truekeep.verify import cache
 from truekeep.verify.checkouts import expand_repositories
 from truekeep.workspace import producer
+from truekeep.workspace.check import CheckContext, Found, problem
 
 CONFIG = "config.toml"
 KEPT = "leftovers"  # folder for content of temporary files that exists nowhere else
@@ -58,21 +53,21 @@ def check_workspace(context: CheckContext) -> Found:
     if context.path is None:
         yield from _check_none()
     elif not os.path.isdir(context.root):
-        yield CheckProblem(
+        yield problem(
             "there is no such folder",
             context.root,
             f"run `truekeep init {as_argument(context.root)}` on the canonical host",
         )
     elif os.path.islink(context.state):
-        yield CheckProblem("is a symlink", context.state, "replace it with a folder")
+        yield problem("is a symlink", context.state, "replace it with a folder")
     elif not os.path.isdir(context.state):
-        yield CheckProblem(
+        yield problem(
             "is not a truekeep workspace",
             context.root,
             f"run `truekeep init {as_argument(context.root)}` on the canonical host",
         )
     elif context.newer is not None:
-        yield CheckProblem(f"is left alone: {context.newer.message}", context.root, context.newer.hint)
+        yield problem(f"is left alone: {context.newer.message}", context.root, context.newer.hint)
     else:
         yield context.root
 
@@ -81,9 +76,9 @@ def _check_note() -> Found:
     """Check the workspace path that `truekeep init` saved."""
     damaged, path = find_damaged(), read_remembered()
     if damaged and path:
-        yield CheckProblem("does not name a folder", damaged, fix=lambda: _note(path), fix_summary=f"save {path} again")
+        yield problem("does not name a folder", damaged, fix=lambda: _note(path), fix_summary=f"save {path} again")
     elif damaged:
-        yield CheckProblem("does not name a folder", damaged, "run `truekeep init PATH` to choose the workspace")
+        yield problem("does not name a folder", damaged, "run `truekeep init PATH` to choose the workspace")
 
 
 def _note(path: str) -> str:
@@ -97,7 +92,7 @@ def _check_none() -> Found:
     if has_routes():
         yield "none on this machine; handoffs are sent to the canonical host"
     elif usual and os.path.isdir(usual):
-        yield CheckProblem("is not a truekeep workspace yet", usual, f"run `truekeep init {as_argument(usual)}`")
+        yield problem("is not a truekeep workspace yet", usual, f"run `truekeep init {as_argument(usual)}`")
     else:
         yield "none on this machine; run `truekeep init PATH` to create one"
 
@@ -106,19 +101,19 @@ def check_host(context: CheckContext) -> Found:
     """Check that the lease files name one canonical host."""
     host_status = context.host_status
     for file, why in host_status.unreadable:
-        yield CheckProblem(
+        yield problem(
             f"{why}: the canonical host is unclear",
             f"{STATE}/{file}",
             "correct it, or delete it once you know which machine it belongs to; see `truekeep host show`",
         )
     if not host_status.leases and not host_status.unreadable:
         hint = f"run `truekeep init {as_argument(context.root)}` on the canonical host"
-        yield CheckProblem("is missing, so there is no canonical host", f"{STATE}/host", hint)
+        yield problem("is missing, so there is no canonical host", f"{STATE}/host", hint)
     elif len(host_status.rivals) > 1:
         hint = "run `truekeep host take` on the one to keep; `truekeep host show` lists them"
-        yield CheckProblem(f"{host_status.holders()} each claim to be the canonical host", f"{STATE}/hosts", hint)
+        yield problem(f"{host_status.holders()} each claim to be the canonical host", f"{STATE}/hosts", hint)
     elif not host_status.rivals and host_status.leases:
-        yield CheckProblem(
+        yield problem(
             f"there is no canonical host since {host_status.holders()} released it",
             f"{STATE}/hosts",
             "run `truekeep host take` on the new canonical host",
@@ -141,27 +136,27 @@ def check_config(context: CheckContext) -> Found:
         StateFolder(Path(context.root)).config()
     except BadSetup as error:
         text = _read_text(path)
-        for problem in error.details.get("problems") or [error.message.removeprefix(f"{path}: ")]:
-            line = line_of_problem(text, problem)
-            yield CheckProblem(problem, f"{STATE}/{CONFIG}" + (f":{line}" if line else ""), hint)
+        for said in error.details.get("problems") or [error.message.removeprefix(f"{path}: ")]:
+            line = line_of_problem(text, said)
+            yield problem(said, f"{STATE}/{CONFIG}" + (f":{line}" if line else ""), hint)
     try:
         read_routes(Path(context.state))
     except BadSetup as error:
-        yield CheckProblem(error.message, f"{STATE}/sync.toml", error.hint)
+        yield problem(error.message, f"{STATE}/sync.toml", error.hint)
     try:
         read_decay_record(context.state)
     except BadSetup as error:
-        yield CheckProblem(error.message.removeprefix(f"{RECORD}: "), RECORD, error.hint)
+        yield problem(error.message.removeprefix(f"{RECORD}: "), RECORD, error.hint)
 
 
-def line_of_problem(text: str, problem: str) -> int:
+def line_of_problem(text: str, said: str) -> int:
     """The line of a problem in a TOML text; 0 if unknown."""
-    at_line = _AT_LINE.search(problem)
+    at_line = _AT_LINE.search(said)
     if at_line is not None:
         return int(at_line[1])
-    if problem.endswith("(at end of document)"):
+    if said.endswith("(at end of document)"):
         return len(text.splitlines())
-    named = _OF_KEY.match(problem)
+    named = _OF_KEY.match(said)
     return line_of_key(text, named[1]) if named is not None else 0
 
 
@@ -197,19 +192,17 @@ def check_ledger(context: CheckContext) -> Found:
     where = context.shown(path)
     found = look_into(path, version=ledger.VERSION, tables=_LEDGER_TABLES)
     if found.state == sqlite_checks.NEWER:
-        yield CheckProblem(found.why, where, "upgrade truekeep on this machine")
+        yield problem(found.why, where, "upgrade truekeep on this machine")
     elif found.state == sqlite_checks.ODD:
-        yield CheckProblem(found.why, where, "put the real file back in its place")
+        yield problem(found.why, where, "put the real file back in its place")
     elif found.state == sqlite_checks.BUSY:
         yield "is being written right now"
     elif found.state in (sqlite_checks.MISSING, sqlite_checks.EMPTY):
         if context.is_host and _is_ledger(f"{path}.new"):
             what = f"{found.why}: a rebuild was interrupted"
-            yield CheckProblem(
-                what, where, fix=lambda: _put_ledger(context, path), fix_summary="use the rebuilt ledger"
-            )
+            yield problem(what, where, fix=lambda: _put_ledger(context, path), fix_summary="use the rebuilt ledger")
         elif context.is_host:
-            yield CheckProblem(found.why, where, fix=lambda: _begin_ledger(context), fix_summary="start a new one")
+            yield problem(found.why, where, fix=lambda: _begin_ledger(context), fix_summary="start a new one")
         else:
             yield "none here; it is on the canonical host"
     elif found.state == sqlite_checks.OLDER:
@@ -217,13 +210,13 @@ def check_ledger(context: CheckContext) -> Found:
     elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN):
         hint = "" if context.is_host else "run `truekeep doctor --fix` on the canonical host"
         fix = (lambda: _repair_ledger(context, path)) if context.is_host else None
-        yield CheckProblem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
+        yield problem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
     else:
         with opened(path) as db:
             pending = db.execute("SELECT count(*) FROM batch WHERE state != 'done'").get
         if pending and context.is_host:
             what = f"{pending} batch(es) of a killed run are not finished"
-            yield CheckProblem(what, where, fix=lambda: _begin_ledger(context), fix_summary="finish them")
+            yield problem(what, where, fix=lambda: _begin_ledger(context), fix_summary="finish them")
         elif pending:
             yield "a batch is under way on the canonical host"
     yield from _set_aside(context, path if found.state == sqlite_checks.SOUND else "")
@@ -346,29 +339,28 @@ def _index(context: CheckContext) -> str:
     return f"rebuilt from {done.files} files"
 
 
-DERIVED = {
-    "catalog": DerivedCheck(similarity.SCHEMA, _catalog),
-    "survey": DerivedCheck(survey_schema.SCHEMA, _survey),
-    "facts": DerivedCheck(cache.SCHEMA, _facts),
-    "index": DerivedCheck(index_schema.SCHEMA, _index),
-}
+DERIVED = (
+    DerivedCheck(similarity.SCHEMA, _catalog),
+    DerivedCheck(survey_schema.SCHEMA, _survey),
+    DerivedCheck(cache.SCHEMA, _facts),
+    DerivedCheck(index_schema.SCHEMA, _index),
+)
 
 
-def check_derived(name: str) -> Callable[[CheckContext], Found]:
+def check_derived(known: DerivedCheck) -> Callable[[CheckContext], Found]:
     """The check of one derived database."""
 
     def check(context: CheckContext) -> Found:
-        known = DERIVED[name]
         path = os.path.join(context.state, known.file)
         found = look_into(path, version=known.version, tables=known.tables)
         where = context.shown(path)
         fix_summary = "rebuild it: it is derived"
         if found.state == sqlite_checks.NEWER:
-            yield CheckProblem(found.why, where, "upgrade truekeep, or delete it: it is derived")
+            yield problem(found.why, where, "upgrade truekeep, or delete it: it is derived")
         elif found.state == sqlite_checks.ODD and os.path.isdir(path):
-            yield CheckProblem("is a folder", where, "move it elsewhere")
+            yield problem("is a folder", where, "move it elsewhere")
         elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN, sqlite_checks.OLDER, sqlite_checks.ODD):
-            yield CheckProblem(found.why, where, fix=lambda: _remake(context, known), fix_summary=fix_summary)
+            yield problem(found.why, where, fix=lambda: _remake(context, known), fix_summary=fix_summary)
         elif found.state in (sqlite_checks.MISSING, sqlite_checks.EMPTY):
             yield "none yet; it is created when needed"
         elif found.state == sqlite_checks.BUSY:
@@ -376,9 +368,7 @@ def check_derived(name: str) -> Callable[[CheckContext], Found]:
         if aside := sorted(entry for entry in os.listdir(context.state) if entry.startswith(f"{known.file}.damaged-")):
             what = f"{many(len(aside), 'damaged file')} left from earlier, no longer needed"
             fix_summary = "remove them"
-            yield CheckProblem(
-                what, f"{STATE}/{aside[0]}", fix=lambda: _drop(context.state, aside), fix_summary=fix_summary
-            )
+            yield problem(what, f"{STATE}/{aside[0]}", fix=lambda: _drop(context.state, aside), fix_summary=fix_summary)
 
     return check
 
@@ -405,52 +395,11 @@ def _undecodable_names(root: str) -> Iterator[str]:
                 yield printable(path)
 
 
-def check_search(context: CheckContext) -> Found:
-    """Check that the search index matches the settings and the files. Damage is found by another check."""
+def check_names(context: CheckContext) -> Found:
+    """Report memory files whose names cannot be read."""
     for name in _undecodable_names(context.root):
         what = "its name is not UTF-8 text, so it is neither searched, verified nor exported"
-        yield CheckProblem(what, name, "rename the file")
-    known = DERIVED["index"]
-    path = os.path.join(context.state, known.file)
-    where = context.shown(path)
-    state = look_into(path, version=known.version, tables=known.tables).state
-    fix_summary = "bring it up to date"
-
-    def bring() -> str:
-        with context.open() as workspace:
-            done = workspace.search.index()
-        return f"brought up to date: {done.files} files, {done.chunks} pieces" + (
-            f" ({done.rebuilt})" * bool(done.rebuilt)
-        )
-
-    if state in (sqlite_checks.MISSING, sqlite_checks.EMPTY):
-        yield "there is no search index yet; it is created when needed"
-        return
-    if state != sqlite_checks.SOUND:
-        return
-    try:
-        with opened(path) as db:
-            noted = str(read_meta(db, "fingerprint", ""))
-            embedder = str(read_meta(db, "embedder", ""))
-            unembedded = db.execute("SELECT count(*) FROM unembedded").get
-            changes = find_changes(db, iter_files(context.root, context.config.recall.extra_paths))
-    except (apsw.Error, UnicodeDecodeError):
-        return
-    behind = len(changes.changed) + len(changes.gone)
-    wanted = choose(context.config.recall, os.environ)
-    if noted and noted.partition("\n")[0] != CHUNKING:
-        yield CheckProblem("was made by another version of truekeep", where, fix=bring, fix_summary="rebuild it")
-    elif embedder and embedder.partition("\t")[0] != wanted:
-        was = embedder.partition("\t")[0]
-        yield CheckProblem(
-            f"has vectors of {was}, but the settings say {wanted}", where, fix=bring, fix_summary="rebuild it"
-        )
-    elif behind > max(50, 0.2 * changes.total):
-        yield CheckProblem(
-            f"{behind} of {changes.total} files are not indexed yet", where, fix=bring, fix_summary=fix_summary
-        )
-    elif unembedded and wanted != "none":
-        yield CheckProblem(f"{unembedded} pieces have no vector", where, fix=bring, fix_summary=fix_summary)
+        yield problem(what, name, "rename the file")
 
 
 def check_transcripts(context: CheckContext) -> Found:
@@ -462,12 +411,12 @@ def check_transcripts(context: CheckContext) -> Found:
         found = look_into(path, version=store.VERSION, tables=("session", "block", "source"))
         where = context.shown(path)
         if found.state == sqlite_checks.NEWER:
-            yield CheckProblem(found.why, where, "upgrade truekeep on this machine")
+            yield problem(found.why, where, "upgrade truekeep on this machine")
         elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN):
             hint = "run `truekeep transcripts sync` to save what can be read"
             is_current = (base == context.state) == context.is_host if context.has_state else True
             fix = (lambda: _repair_transcripts(context)) if is_current else None
-            yield CheckProblem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
+            yield problem(found.why, where, hint, fix, "save what can be read, keep the damaged file as evidence")
         with suppress(OSError):
             kept = [name for name in os.listdir(os.path.dirname(path)) if name.startswith(f"{FILE}.damaged-")]
             if kept := sorted(name for name in kept if not name.endswith(SIDECAR_SUFFIXES)):
@@ -490,7 +439,7 @@ def check_leftovers(context: CheckContext) -> Found:
     """Find temporary files of killed writes beside memory files, in state folders and in inboxes."""
     if context.has_state and not context.newer:
         if os.path.lexists(os.path.join(context.state, "importing")) and context.is_host:
-            yield CheckProblem(
+            yield problem(
                 "an interrupted import left temporary files",
                 f"{STATE}/importing",
                 fix=lambda: _begin_ledger(context),
@@ -500,18 +449,18 @@ def check_leftovers(context: CheckContext) -> Found:
         if beside and context.is_host:
             what = f"{many(len(beside), 'temporary file')} of killed writes beside memory files"
             fix_summary = f"remove them; unique content is saved in {STATE}/{KEPT}"
-            yield CheckProblem(
+            yield problem(
                 what, context.shown(beside[0]), fix=lambda: _clear_beside(context, beside), fix_summary=fix_summary
             )
     old = [path for path in _own_leftovers(context) if context.is_old(path)]
     if old:
         what = f"{many(len(old), 'temporary file')} of killed runs"
-        yield CheckProblem(what, context.shown(old[0]), fix=lambda: _drop("/", old), fix_summary="remove them")
+        yield problem(what, context.shown(old[0]), fix=lambda: _drop("/", old), fix_summary="remove them")
     unfinished = [path for path in _in_inboxes(context) if context.is_old(path)]
     if unfinished:
         what = f"{many(len(unfinished), 'handoff')} that a killed command did not finish writing"
         fix_summary = f"move them to {STATE}/{KEPT}"
-        yield CheckProblem(
+        yield problem(
             what, unfinished[0], fix=lambda: _clear_unfinished_handoffs(context, unfinished), fix_summary=fix_summary
         )
 

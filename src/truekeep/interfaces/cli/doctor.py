@@ -8,22 +8,23 @@ from typing import TYPE_CHECKING
 
 import click
 
+from truekeep.core.dates import many
 from truekeep.core.default_workspace import find_chosen, find_damaged, read_remembered
 from truekeep.core.machine import has_routes
 from truekeep.core.state_dir import STATE
-from truekeep.integrations.doctor.base import BROKEN, MENDED, WELL, CheckContext
-from truekeep.integrations.doctor.run import run_checks
+from truekeep.integrations.doctor.registry import run_checks
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
 from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.text.unicode import printable
+from truekeep.workspace.check import FIXED, OK, PROBLEM, UNKNOWN, WARNING, CheckContext
 from truekeep.workspace.workspace import default_path
 
 if TYPE_CHECKING:
-    from truekeep.integrations.doctor.base import CheckResult
+    from truekeep.workspace.check import CheckResult
 
 EXIT_BROKEN = 1
-_TINTS = {MENDED: "green", BROKEN: "red"}
-_SHOWN_STATES = {WELL: "ok", MENDED: "fixed", BROKEN: "broken"}  # in text; --json has the states themselves
+_TINTS = {FIXED: "green", PROBLEM: "red", UNKNOWN: "red", WARNING: "yellow"}
+_STATES = {OK: "well", FIXED: "mended", PROBLEM: "broken", UNKNOWN: "broken"}  # the words of --json
 
 
 @click.command()
@@ -32,30 +33,32 @@ _SHOWN_STATES = {WELL: "ok", MENDED: "fixed", BROKEN: "broken"}  # in text; --js
 @workspace_option
 @click.pass_context
 def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) -> int:
-    """Find and fix problems with the installation.
+    """Find and fix problems with the installation and memory.
 
     Checks this machine, permissions, host, configuration, ledger, derived databases, leftovers of killed runs, locks,
-    search index, hooks and schedule, and shows for each problem what is wrong, where, and what to do. Without --fix
-    nothing changes. With --fix, derived data is rebuilt, leftovers of killed runs are finished or removed, and files
-    that others could read are made private; configuration and memory are never rewritten. Exit 1 if a problem is left.
+    hooks and timer; then, where these are sound, memory as `truekeep status` does. Shows for each problem what is
+    wrong, where, and what to do. Without --fix nothing changes. With --fix, derived data is rebuilt, leftovers of
+    killed runs are finished or removed, and files that others could read are made private; configuration and memory
+    are never rewritten. Exit 1 if a problem is left.
 
     Example: truekeep doctor --fix
     """
-    context = CheckContext(_path(ctx, workspace))
+    context = CheckContext(_path(ctx, workspace), command="doctor")
     found = []
-    for check in run_checks(context, fix=fix):
-        found.append(check)
+    for result in run_checks(context, fix=fix):
+        found.append(result)
         if not as_json:
-            _show(check)
-    broken = sum(check.state == BROKEN for check in found)
+            _show(result)
+    broken = sum(result.severity in (PROBLEM, UNKNOWN) for result in found)
     if as_json:
-        shown = [{key: printable(value) for key, value in check._asdict().items()} for check in found]
-        told = {"ok": not broken, "fix": fix, "workspace": str(context.path) if context.path else None, "checks": shown}
-        print_json("doctor", told)
+        told = {"ok": not broken, "fix": fix, "workspace": str(context.path) if context.path else None}
+        print_json("doctor", {**told, "checks": [_shown(result) for result in found]})
     else:
+        warnings = sum(result.severity == WARNING for result in found)
+        needs = [many(broken, "problem")] * bool(broken) + [many(warnings, "warning")] * bool(warnings)
         well = "no problems found" if context.path or has_routes() else "nothing is broken; no memory is kept here"
         echo()
-        echo(f"{broken} broken" if broken else well)
+        echo(", ".join(needs) or well)
     return EXIT_BROKEN if broken else 0
 
 
@@ -69,12 +72,22 @@ def _path(ctx: click.Context, workspace: str | None) -> Path | None:
     return Path(os.path.abspath(path)) if is_meant else None
 
 
-def _show(check: CheckResult) -> None:
-    tint = _TINTS.get(check.state)
-    place = f"{check.where}: " if check.where else ""
-    word = _SHOWN_STATES[check.state].ljust(7)
-    state = style(word, fg=tint) if tint else word
-    echo(f"{state} {check.name.ljust(13)}{(place + check.what)}".rstrip())
-    for told in (check.done, check.hint):
+def _shown(result: CheckResult) -> dict[str, str]:
+    return {
+        "name": result.name,
+        "state": _STATES.get(result.severity, result.severity),
+        "what": printable(result.said),
+        "where": printable(result.where),
+        "done": printable(result.done),
+        "hint": printable(result.hint),
+    }
+
+
+def _show(result: CheckResult) -> None:
+    tint = _TINTS.get(result.severity)
+    place = f"{result.where}: " if result.where else ""
+    word = result.severity.ljust(7)
+    echo(f"{style(word, fg=tint) if tint else word} {result.name.ljust(15)}{place}{result.said}".rstrip())
+    for told in (result.done, result.hint):
         if told:
-            echo(f"{'':21}-> {told}")
+            echo(f"{'':23}-> {told}")

@@ -1,4 +1,4 @@
-"""truekeep status: whether memory is healthy, and whether it is fed."""
+"""truekeep status: whether memory is healthy, what waits for a person, and whether it is fed."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import textwrap
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +17,12 @@ import click
 
 from truekeep.core.dates import local_minute, many
 from truekeep.core.errors import BadSetup, TruekeepError
+from truekeep.core.harness_paths import find_homes
 from truekeep.core.machine import own_state
 from truekeep.core.state_dir import STATE
+from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.routes import read_routes
+from truekeep.integrations.harnesses.installed import Keep
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import (
     json_option,
@@ -34,24 +38,27 @@ from truekeep.sessions.session_record import closeouts, iter_records
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace import producer
-from truekeep.workspace.failures import find_failures, runs_folder
-from truekeep.workspace.health_report import ACT, FAILURES, OK, QUESTIONS
-from truekeep.workspace.pipeline import now_utc, receipt_alarms, shown_wait
+from truekeep.workspace.check import OK, PROBLEM, UNKNOWN, WARNING, CheckContext
+from truekeep.workspace.failures import failed_runs, noted_bugs
+from truekeep.workspace.health import QUESTIONS
+from truekeep.workspace.pipeline import receipt_alarms, see_route, shown_wait
 from truekeep.workspace.workspace import Workspace, default_path
 
 if TYPE_CHECKING:
-    from truekeep.handoffs.sync.routes import Route
     from truekeep.sessions.session_record import Closeout
-    from truekeep.workspace.health_report import HealthReport, Reading
+    from truekeep.workspace.check import CheckResult
+    from truekeep.workspace.health import HealthReport
     from truekeep.workspace.pipeline import Pipeline, Reach
 
 EXIT_ALARM = 1
 BARS = "▁▂▃▄▅▆▇█"
-_TINTS = {"look": "yellow", "act": "red", "unknown": "yellow"}
-_NAMES = 13  # the width of the column of names, and of verdicts
+_TINTS = {WARNING: "yellow", PROBLEM: "red", UNKNOWN: "yellow"}
+_VERDICTS = {WARNING: "look", PROBLEM: "act"}  # the words of --json, which scripts know
+_ORDER = (PROBLEM, UNKNOWN, WARNING)  # of what needs a person
+_NAMES = 13  # the width of the column of names, and of severities
 _WORDS = 7
 _NARROWEST = 20  # letters of what was found that a target leaves room for
-_PLACES = 3  # problems and things unseen that are named
+_PLACES = 3  # drafts, problems and things unseen that are named
 
 _days_option = click.option(
     "--days", type=click.IntRange(1, 3650), default=30, show_default=True, help="Number of days of sessions to include."
@@ -67,11 +74,12 @@ _days_option = click.option(
 def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, workspace: str | None) -> int:
     """Show memory health and what needs attention.
 
-    Five measures with their targets: number and growth of cards; the least recently updated card, against the decay
-    budget; size of the index, in lines, bytes and tokens; pending handoffs; topics covered by two cards. Each is ok,
-    look (check it) or act (fix it). Then the results of the last claim check, review, pipeline, search index,
-    frontmatter, sessions and disk. Shown first: scheduled runs that failed and have not succeeded since, and crashes of
-    truekeep itself. Claims are not checked again. With --exit-code, exit 1 unless everything is ok.
+    Failures come first: scheduled runs that failed and have not succeeded since, and crashes of truekeep itself. Then
+    the drafts that wait for you, then problems and warnings with their next steps, then everything that is ok: files,
+    cards and their growth; the least recently updated card, against the decay budget; size of the index, in lines,
+    bytes and tokens; pending handoffs; topics covered by two cards; results of the last claim check, review, pipeline,
+    search index, frontmatter, disk and sessions. What this workspace does not have is left out. Claims are not checked
+    again. With --exit-code, exit 1 unless everything is ok.
 
     Example: truekeep status --exit-code
     """
@@ -83,7 +91,9 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
     waiting = producer.count_waiting(Path.cwd()) if opened is None else None
     receipts = list(receipt_alarms()) if opened is None else []
     health = memory = None
-    failures = find_failures(runs_folder(opened), now=now_utc())
+    now = datetime.now().astimezone()
+    runs = CheckContext(opened.path if opened is not None else None).runs_folder
+    failures = [*failed_runs(runs, now=now), *noted_bugs(now=now)]
     if opened is not None:
         roots = list(dict.fromkeys(record.root for record in records if record.root))
         with ProgressDisplay("reading memory") as display:
@@ -97,13 +107,14 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
         told["failures"] = [{key: printable(value) for key, value in item._asdict().items()} for item in failures]
         print_json("status", {**told, "health": _shown_health(health) if health is not None else None})
     elif health is not None and memory is not None:
-        for line in render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars()):
+        screen = render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars())
+        for line in screen:
             echo(_encodable(line))
     else:
         for failure in failures:
-            for line in _whole("act", failure.name, failure.what, failure.hint, room=_room(), has_bars=_has_bars()):
+            for line in _whole(PROBLEM, failure.name, failure.what, failure.hint, room=_room(), has_bars=_has_bars()):
                 echo(_encodable(line))
-        echo(_encodable(_no_memory()))
+        _show_no_memory()
         echo()
         if waiting is not None:
             wait = "handoff waits" if waiting == 1 else "handoffs wait"
@@ -114,7 +125,7 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
             echo(f"  {alarm.hint}")
             echo()
         _show_closeouts(found, days)
-    is_bad = health.verdict != "ok" if health is not None else bool(receipts or failures)
+    is_bad = health.severity != OK if health is not None else bool(receipts or failures)
     return EXIT_ALARM if exit_code and is_bad else 0
 
 
@@ -132,27 +143,25 @@ def _opened(ctx: click.Context, workspace: str | None) -> tuple[Workspace | None
         return opened, f"{error.message} ({error.hint})"
 
 
-def _no_memory() -> str:
-    if routes := _own_routes():
-        ways = ", ".join(f"{route.name} ({route.via})" for route in routes)
-        return (
-            f"This machine sends its handoffs to the canonical host: {ways}; `truekeep sync status` shows the last runs"
-        )
-    path = default_path()
-    if path.is_dir():
-        return f"{short_path(path)} is not a truekeep workspace yet; run `truekeep init` to use it (no file is changed)"
-    return "No memory here yet. Run `truekeep init`, or `truekeep connect machine` if another machine keeps it."
-
-
-def _own_routes() -> list[Route]:
-    """The sync routes of this machine; empty if sync.toml cannot be read, which doctor reports."""
-    with suppress(BadSetup):
-        return list(read_routes(Path(own_state())).values())
-    return []
+def _show_no_memory() -> None:
+    """What this machine does instead: it sends handoffs to the canonical host, or nothing yet."""
+    state, path = Path(own_state()), default_path()
+    routes = []
+    with suppress(BadSetup):  # of sync.toml: doctor reports it
+        routes = [see_route(route, read_history(state, name)) for name, route in read_routes(state).items()]
+    if routes:
+        echo("This machine sends its handoffs to the canonical host:")
+        _show_routes(routes)
+        echo("`truekeep sync status` shows the last runs")
+    elif path.is_dir():
+        told = f"{short_path(path)} is not a truekeep workspace yet; run `truekeep init` to use it (no file is changed)"
+        echo(_encodable(told))
+    else:
+        echo("No memory here yet. Run `truekeep init`, or `truekeep connect machine` if another machine keeps it.")
 
 
 def _memory(opened: Workspace, health: HealthReport) -> dict[str, Any]:
-    figures = {reading.name: reading.figures for reading in health.readings}
+    figures = {result.name: result.figures for result in health.results}
     return {
         "workspace": str(opened.path),
         "canonical_host": _shown_host(opened),
@@ -176,44 +185,64 @@ def _shown_host(opened: Workspace) -> str:
 
 
 def render(
-    health: HealthReport, memory: dict[str, Any], sessions: str, *, room: int | None = None, has_bars: bool = False
+    health: HealthReport,
+    memory: dict[str, Any],
+    sessions: str,
+    *,
+    room: int | None = None,
+    has_bars: bool = False,
 ) -> Iterator[str]:
-    """The lines of the screen, with colour for what needs a person; cut to `room` columns, if it is given."""
-    for reading in health.failures:
-        yield from _whole(reading.verdict, reading.name, reading.said, reading.hint, room=room, has_bars=has_bars)
+    """The lines of the screen: what needs a person first, in colour. Cut to `room` columns, if it is given."""
+    for result in health.failures:
+        yield from _whole(result.severity, result.name, result.said, result.hint, room=room, has_bars=has_bars)
     yield _cut(printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}"), room)
     yield ""
-    for reading in health.readings:
-        if reading.name in FAILURES:
-            continue
-        if reading.name == "claims":
-            yield ""
-            for name, said in _plots(health, has_bars=has_bars):
-                yield _row("", name, said, room)
-            yield ""
-        if reading.name == "repositories":  # which of them is used comes last, and must not be cut off
-            yield from _whole(reading.verdict, reading.name, reading.said, reading.hint, room=room, has_bars=has_bars)
-            continue
-        target = f"  (target: {reading.target})" if reading.name in QUESTIONS and reading.target else ""
-        yield _row(reading.verdict, reading.name, f"{_beside(reading.said, target, room)}{target}", room)
-        if reading.verdict != OK and reading.hint:
-            yield _row("", "", f"{'→' if has_bars else '->'} {reading.hint}", room)
-        if reading.name == "frontmatter":
-            for item in reading.figures.get("first", ())[:_PLACES]:
-                yield _row("", "", f"{item['path']}:{item['line']} {item['code']}: {item['what']}", room)
-    yield _row("", "sessions", sessions, room)
-    for why in health.unseen[:_PLACES]:
-        yield _row("unknown", "not seen", why, room)
-    if len(health.unseen) > _PLACES:
-        yield _row("unknown", "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them", room)
-    yield ""
-    acts = sum(reading.verdict == ACT for reading in health.readings)
-    looks = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
-    needs = [f"{acts} to act on"] * bool(acts) + [f"{looks} to look at"] * bool(looks)
-    drafts = health.get("review").figures.get("drafts")
+    drafts = health.get("review").figures.get("drafts", 0)
     if drafts:
-        needs.append(f"{many(drafts, 'draft')} to review: `truekeep review walk`")
-    yield ", ".join(needs) or "all good"
+        yield from _drafts(drafts, health.get("review").figures["first"], room=room, has_bars=has_bars)
+        yield ""
+    shown = [result for result in health.results if not result.is_absent and result not in health.failures]
+    needed = [result for severity in _ORDER for result in shown if result.severity == severity]
+    for result in needed:
+        yield from _rows(result, room=room, has_bars=has_bars)
+    for why in health.unseen[:_PLACES]:
+        yield _row(UNKNOWN, "not seen", why, room)
+    if len(health.unseen) > _PLACES:
+        yield _row(UNKNOWN, "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them", room)
+    if needed or health.unseen:
+        yield ""
+    for result in shown:
+        if result.severity == OK and not (drafts and result.name == "review"):
+            yield from _rows(result, room=room, has_bars=has_bars)
+    if not health.get("cards").is_absent:
+        for name, said in _plots(health, has_bars=has_bars):
+            yield _row("", name, said, room)
+    yield _row("", "sessions", sessions, room)
+    yield ""
+    yield health.summary
+
+
+def _drafts(count: int, titles: Sequence[str], *, room: int | None, has_bars: bool) -> Iterator[str]:
+    """The drafts that wait, by title."""
+    for number, title in enumerate(titles[:_PLACES]):
+        yield _row("review", many(count, "draft"), title, room) if not number else _row("", "", title, room)
+    more = f"{count - _PLACES} more; " if count > _PLACES else ""
+    yield _row("", "", f"{'→' if has_bars else '->'} {more}`truekeep review walk` shows them one by one", room)
+
+
+def _rows(result: CheckResult, *, room: int | None, has_bars: bool) -> Iterator[str]:
+    """The lines of one result: what was found, the next step, and the first places."""
+    if result.name == "repositories":  # which of them is used comes last, and must not be cut off
+        yield from _whole(result.severity, result.name, result.said, result.hint, room=room, has_bars=has_bars)
+        return
+    said = "could not be checked" if result.severity == UNKNOWN else result.said  # the reason is below
+    target = f"  (normal: {result.target})" if result.name in QUESTIONS and result.target else ""
+    yield _row(result.severity, result.name, f"{_beside(said, target, room)}{target}", room)
+    if result.hint and result.severity != UNKNOWN:
+        yield _row("", "", f"{'→' if has_bars else '->'} {result.hint}", room)
+    if result.name == "frontmatter":
+        for item in result.figures.get("first", ())[:_PLACES]:
+            yield _row("", "", f"{item['path']}:{item['line']} {item['code']}: {item['what']}", room)
 
 
 def _beside(said: str, target: str, room: int | None) -> str:
@@ -222,19 +251,19 @@ def _beside(said: str, target: str, room: int | None) -> str:
     return _cut(printable(said), left) if target and left >= _NARROWEST else said
 
 
-def _row(verdict: str, name: str, said: str, room: int | None) -> str:
-    line = _cut(f"{verdict.ljust(_WORDS)} {name.ljust(_NAMES)}{printable(said)}".rstrip(), room)
-    tint = _TINTS.get(verdict)
-    return style(line[: len(verdict)], fg=tint) + line[len(verdict) :] if tint else line
+def _row(severity: str, name: str, said: str, room: int | None) -> str:
+    line = _cut(f"{severity.ljust(_WORDS)} {name.ljust(_NAMES)}{printable(said)}".rstrip(), room)
+    tint = _TINTS.get(severity)
+    return style(line[: len(severity)], fg=tint) + line[len(severity) :] if tint else line
 
 
-def _whole(verdict: str, name: str, said: str, hint: str, *, room: int | None, has_bars: bool) -> Iterator[str]:
+def _whole(severity: str, name: str, said: str, hint: str, *, room: int | None, has_bars: bool) -> Iterator[str]:
     """A row and its next step, broken into lines where they are too long: nothing of it may be cut off."""
     width = max(_NARROWEST, (room or 10_000) - _WORDS - 1 - _NAMES)
     arrow = "→" if has_bars else "->"
     told = [*textwrap.wrap(printable(said), width), *textwrap.wrap(printable(f"{arrow} {hint}" if hint else ""), width)]
     for number, line in enumerate(told):
-        yield _row("" if number else verdict, "" if number else name, line, room)
+        yield _row("" if number else severity, "" if number else name, line, room)
 
 
 def _cut(line: str, room: int | None) -> str:
@@ -285,17 +314,23 @@ def _room() -> int | None:
 
 def _sessions(found: list[Closeout], days: int) -> str:
     if not found:
-        return f"none was noted in {days} days: `truekeep connect` installs the hooks that note them"
+        return f"none recorded in {days} days" + ("" if _is_connected() else "; `truekeep connect` installs the hooks")
     sessions, worked = sum(item.sessions for item in found), sum(item.worked for item in found)
     closed = sum(item.closed for item in found)
     rate = f" ({closed / worked:.0%}): `truekeep status closeout`" if worked else ""
     return f"{sessions} in {days} days; {worked} did real work, {closed} of them left what they learned{rate}"
 
 
+def _is_connected() -> bool:
+    with suppress(TruekeepError, OSError):
+        return bool(Keep(find_homes().keep).read().owners)
+    return False
+
+
 def _shown_health(health: HealthReport) -> dict[str, Any]:
-    shown = {reading.name: _shown_reading(reading) for reading in health.readings}
+    shown = {result.name: _shown_result(result) for result in health.results}
     return {
-        "verdict": health.verdict,
+        "verdict": _VERDICTS.get(health.severity, health.severity),
         "questions": {name: shown.pop(name) for name in QUESTIONS},
         "more": shown,
         "growth": list(health.growth),
@@ -304,13 +339,13 @@ def _shown_health(health: HealthReport) -> dict[str, Any]:
     }
 
 
-def _shown_reading(reading: Reading) -> dict[str, Any]:
+def _shown_result(result: CheckResult) -> dict[str, Any]:
     return {
-        "verdict": reading.verdict,
-        "said": printable(reading.said),
-        "target": reading.target,
-        "hint": printable(reading.hint),
-        "figures": dict(reading.figures),
+        "verdict": _VERDICTS.get(result.severity, result.severity),
+        "said": printable(result.said),
+        "target": result.target,
+        "hint": printable(result.hint),
+        "figures": dict(result.figures),
     }
 
 
@@ -338,7 +373,8 @@ def closeout(days: int, as_json: bool) -> None:
 
 def _show_closeouts(found: list[Closeout], days: int) -> None:
     if not found:
-        echo(f"No sessions recorded in the last {days} days. Run `truekeep connect` to install the hooks.")
+        hint = "" if _is_connected() else " Run `truekeep connect` to install the hooks."
+        echo(f"No sessions recorded in the last {days} days.{hint}")
         return
     rows = [
         [
@@ -465,9 +501,7 @@ def _show_pipeline(seen: Pipeline) -> None:
         echo("no handoffs received here yet")
     if seen.routes:
         echo()
-        rows = [[item.name, item.via, local_minute(item.last_ok_at) or "never", _trouble(item)] for item in seen.routes]
-        tints = ["red" if item.problem else "yellow" for item in seen.routes]
-        print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
+        _show_routes(seen.routes)
     last = local_minute(seen.last_ingest) if seen.last_ingest else "never"
     echo()
     echo(f"last ingest {last}; {seen.drafts} to review")
@@ -476,6 +510,12 @@ def _show_pipeline(seen: Pipeline) -> None:
         echo(f"  {alarm.hint}")
     if not seen.alarms:
         echo(style("no alarm", fg="green"))
+
+
+def _show_routes(routes: Sequence[Reach]) -> None:
+    rows = [[item.name, item.via, local_minute(item.last_ok_at) or "never", _trouble(item)] for item in routes]
+    tints = ["red" if item.problem else "yellow" for item in routes]
+    print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
 
 
 def _trouble(route: Reach) -> str:

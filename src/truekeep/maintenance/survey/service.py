@@ -26,7 +26,7 @@ import apsw
 from truekeep.core.derived_db import DerivedDatabase, read_meta, write_meta
 from truekeep.core.file_io import NOT_REGULAR, UnsafePath
 from truekeep.core.formats import SURVEY
-from truekeep.core.model import CARDS
+from truekeep.core.model import CARDS, INDEX
 from truekeep.core.sqlite import transaction
 from truekeep.maintenance.survey.queries import Browsing
 from truekeep.maintenance.survey.reader import hash_word, read_facts
@@ -83,6 +83,15 @@ class CardFacts(NamedTuple):
     def label(self) -> str:
         """The card's label in MEMORY.md."""
         return card_label(self.topic, self.description)
+
+
+class StoreFacts(NamedTuple):
+    """The files of one store, such as documents or logs."""
+
+    files: int
+    size: int  # in bytes
+    first_day: str  # empty: none of them says a day
+    last_day: str
 
 
 class FileProblem(NamedTuple):
@@ -345,6 +354,20 @@ class Survey:
         return [
             StatedValue(path, store, day, repository, Value(*value)) for path, store, day, repository, *value in rows
         ]
+
+    def stores(self) -> dict[str, StoreFacts]:
+        """What each store that has files holds."""
+        rows: Any = self.db.execute(
+            "SELECT store, count(*), sum(size), coalesce(min(nullif(day, '')), ''), max(day) FROM files"
+            " WHERE path != ? GROUP BY store",
+            (INDEX,),
+        ).fetchall()
+        return {store: StoreFacts(*facts) for store, *facts in rows}
+
+    def documents(self, most: int) -> list[str]:
+        """The paths of the first documents."""
+        rows = self.db.execute("SELECT path FROM files WHERE store = 'documents' ORDER BY path LIMIT ?", (most,))
+        return [str(path) for (path,) in rows]
 
     def count(self, table: str) -> int:
         assert table in ("cards", "files", "uncompared_cards", "similar_cards", "stated_values", "entries", "problems")

@@ -1,4 +1,4 @@
-"""The home page: is memory healthy, what waits for you, what changed since yesterday; with charts.
+"""The home page: what waits for you, what changed since yesterday, is memory healthy; with charts.
 
 Health reads every file, so it is computed in the background and shown with its time. Drafts and changes are read for
 each request.
@@ -30,8 +30,9 @@ from truekeep.maintenance.decay import Stale
 from truekeep.memory.ledger import LedgerQuery
 from truekeep.sessions.session_record import Closeout, closeouts, iter_records
 from truekeep.verify.verdict import VERDICTS
+from truekeep.workspace.check import OK, PROBLEM, WARNING, CheckResult
+from truekeep.workspace.health import HEALTH, QUESTIONS, HealthReport
 from truekeep.workspace.health_history import Day
-from truekeep.workspace.health_report import ACT, LOOK, OK, QUESTIONS, HealthReport, Reading
 from truekeep.workspace.pipeline import Pipeline, shown_wait
 from truekeep.workspace.workspace import Workspace
 
@@ -39,30 +40,17 @@ MAX_EXAMPLES = 5  # drafts, cards, entries of a kind
 CHART_DAYS = 30
 HANDOFF_WEEKS = 2
 MAX_COLOURED_WRITERS = 4
-ASKED = {
-    "cards": "How many cards are there?",
-    "untouched": "Which card is oldest?",
-    "index": "How large is the index?",
-    "handoffs": "How many handoffs wait?",
-    "duplicates": "Has a topic two cards?",
-    "claims": "Do claims still hold?",
-    "review": "Are drafts reviewed?",
-    "pipeline": "Do handoffs still flow?",
-    "search": "Is search up to date?",
-    "frontmatter": "Can every file be read?",
-    "disk": "Is there room?",
-    "schedule": "Did the scheduled runs go well?",
-    "bugs": "Did truekeep itself fail?",
-}
+TITLES = {check.name: check.title for check in HEALTH}
 PAGES = {
-    "cards": "/memory",
-    "untouched": "/memory?sort=oldest",
+    "cards": "/memory?store=cards",
+    "files": "/memory",
+    "untouched": "/memory?store=cards&sort=oldest",
     "index": "/memory/file/MEMORY.md",
-    "claims": "/memory?verdict=refuted",
+    "claims": "/memory?store=all&verdict=refuted",
     "review": "/review",
 }
-# A sign and a colour for each verdict, never the colour alone.
-SIGNS = {OK: ("✓", "good"), LOOK: ("!", "warn"), ACT: ("✗", "bad")}
+# A sign and a colour for each severity, never the colour alone.
+SIGNS = {OK: ("✓", "good"), WARNING: ("!", "warn"), PROBLEM: ("✗", "bad")}
 _SHORT = {"1 week": "week", "1 month": "month", "3 months": "3 mon.", "6 months": "6 mon.", "1 year": "year"}
 _TINTS = {"confirmed": "good", "moved": "warn", "changed": "three", "gone": "bad", "unverifiable": "faint"}
 
@@ -79,16 +67,12 @@ class Picture(NamedTuple):
 
 
 class HealthRow(NamedTuple):
-    """A reading as the page shows it."""
+    """A result as the page shows it."""
 
-    name: str
-    asked: str
-    verdict: str
+    result: CheckResult
+    title: str
     sign: str
     tone: str
-    said: str
-    target: str
-    hint: str
     page: str
 
 
@@ -144,26 +128,30 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     drafts = workspace.review.drafts()
     yesterday = now - timedelta(days=1)
     health = picture.health
-    answers = [_answer(reading) for reading in health.readings]
+    rows = [_row(result) for result in health.results if not result.is_absent and result not in health.failures]
     return site.render(
         request,
         "today.html",
         title="Today",
         health=health,
-        needed=_needed(health),
-        failures=[_answer(reading) for reading in health.failures],
-        questions=[answer for answer in answers if answer.name in QUESTIONS],
-        besides=[answer for answer in answers if answer.name not in QUESTIONS],
+        state=_row(CheckResult(health.severity, health.summary)),
+        failures=[_row(result) for result in health.failures],
+        needed=[row for row in rows if row.result.severity != OK],
+        questions=[row for row in rows if row.result.name in (*QUESTIONS, "files")],
+        besides=[row for row in rows if row.result.name not in (*QUESTIONS, "files")],
         looked_at=time.strftime("%H:%M:%S", time.localtime(look.at)),
         is_current=look.is_current,
-        verdicts=health.get("claims").figures.get("verdicts", {}),
         pipeline=picture.pipeline,
         wait=shown_wait,
-        drafts=[(draft, _waited(draft.received_at, now)) for draft in drafts[:MAX_EXAMPLES]],
+        drafts=[
+            (draft, workspace.review.title(draft) or draft.name, _waited(draft.received_at, now))
+            for draft in drafts[:MAX_EXAMPLES]
+        ],
         kinds=_kinds(drafts),
         draft_count=len(drafts),
         unverified=[item for item in picture.stale if not item.is_checked],
         undecided=[item for item in picture.stale if item.is_checked],
+        has_cards=not health.get("cards").is_absent,
         most=MAX_EXAMPLES,
         page_of=page_of,
         done=_done(workspace, as_stamp(yesterday)),
@@ -172,26 +160,9 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     )
 
 
-def _needed(health: HealthReport) -> list[tuple[int, str]]:
-    """The number of readings to act on, and to look at."""
-    act = sum(reading.verdict == ACT for reading in health.readings)
-    look = sum(reading.verdict not in (OK, ACT) for reading in health.readings) + len(health.unseen)
-    return [(count, what) for count, what in ((act, "act on"), (look, "look at")) if count]
-
-
-def _answer(reading: Reading) -> HealthRow:
-    sign, tone = SIGNS.get(reading.verdict, ("?", "warn"))
-    return HealthRow(
-        reading.name,
-        ASKED.get(reading.name, reading.name),
-        reading.verdict,
-        sign,
-        tone,
-        reading.said,
-        reading.target,
-        reading.hint if reading.verdict != OK else "",
-        PAGES.get(reading.name, ""),
-    )
+def _row(result: CheckResult) -> HealthRow:
+    sign, tone = SIGNS.get(result.severity, ("?", "warn"))
+    return HealthRow(result, TITLES.get(result.name, ""), sign, tone, PAGES.get(result.name, ""))
 
 
 def _kinds(drafts: Sequence[Draft]) -> list[tuple[str, int]]:
@@ -236,12 +207,12 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
     weeks[-2:] = ["last week", "this week"]
     checked = [day for day in picture.days if day.verdicts]
     sized = [day for day in picture.days if day.index_bytes is not None]
-    return [
+    of_cards = [
         charts.bars(
             "Cards by when they were last touched",
             [_SHORT.get(name, name) for name, _ in ages],
             [charts.Series("cards", [count for _, count in ages], "one")],
-            empty="There are no cards yet. Agents leave handoffs; `truekeep ingest` files them as cards.",
+            empty="There are no cards yet.",
         ),
         charts.bars(
             "New cards a week",
@@ -249,6 +220,9 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
             [charts.Series("cards", health.growth, "two")],
             empty=f"No card was made in the last {len(weeks)} weeks.",
         ),
+    ]
+    return [
+        *([] if health.get("cards").is_absent else of_cards),
         charts.bars(
             "Claims by verdict",
             [day.day for day in checked],

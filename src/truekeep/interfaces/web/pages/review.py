@@ -21,7 +21,7 @@ from truekeep.core.model import CARDS, DOCUMENTS, REVIEW, RULES
 from truekeep.handoffs.draft import Draft
 from truekeep.handoffs.review import FileChange
 from truekeep.interfaces.web.diff_view import Sides, compare
-from truekeep.interfaces.web.pages.review_caches import CardNames, DraftTitles, ShownFiles, read_current
+from truekeep.interfaces.web.pages.review_caches import CardNames, ShownFiles, read_current
 from truekeep.interfaces.web.pages.review_choice import Choice, filters_of
 from truekeep.interfaces.web.pages.review_forms import ROWS, reason_in, remember_proposal, seen_in
 from truekeep.interfaces.web.pages.review_several import SeveralPages
@@ -85,7 +85,6 @@ class _Pages:
     def __init__(self, shown: ShownFiles) -> None:
         self._shown = shown
         self._names = CardNames()
-        self._titles = DraftTitles()
 
     # The queue.
 
@@ -109,7 +108,7 @@ class _Pages:
             rows=[
                 {
                     "draft": draft,
-                    "title": self._titles.of(workspace, draft),
+                    "title": workspace.review.title(draft),
                     "age": age_of(draft.received_at, now),
                     "link": choice.link(f"/review/{draft.id}"),
                 }

@@ -1,4 +1,4 @@
-"""Caches of the review pages: files as they were shown, titles of drafts, names of cards."""
+"""Caches of the review pages: files as they were shown, names of cards."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 from itertools import islice
 
-from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS, REVIEW
-from truekeep.handoffs.draft import Draft, parse_draft
-from truekeep.handoffs.format import parse_handoff
+from truekeep.handoffs.draft import parse_draft
 from truekeep.handoffs.review import digest_of
-from truekeep.text.encoding import decode_text
-from truekeep.text.unicode import clip
 from truekeep.workspace.workspace import Workspace
 
 MAX_SUGGESTED_CARDS = 60
-MAX_TITLE_BYTES = 64_000  # bytes of a draft that are searched for its title
 
 
 class ShownFiles:
@@ -47,31 +42,6 @@ class ShownFiles:
     def find(self, digest: str) -> bytes | None:
         with self._lock:
             return self._kept.get(digest)
-
-
-class DraftTitles:
-    """Titles of drafts by file digest; read once, for the drafts that a page lists."""
-
-    MAX_TITLES = 2_000
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._known: OrderedDict[str, str] = OrderedDict()
-
-    def of(self, workspace: Workspace, draft: Draft) -> str:
-        """The title of a draft's handoff; "" if it has none, or the draft is gone."""
-        known = self._known.get(draft.file_digest)
-        if known is None:
-            try:
-                text = decode_text((read_current(workspace, draft.path) or b"")[:MAX_TITLE_BYTES])
-            except (UnsafePath, ChangedSince, OSError):
-                return ""
-            known = clip(parse_handoff(text or "").title, 120)
-            with self._lock:
-                self._known[draft.file_digest] = known
-                while len(self._known) > self.MAX_TITLES:
-                    self._known.popitem(last=False)
-        return known
 
 
 class CardNames:
