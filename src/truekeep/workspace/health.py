@@ -80,7 +80,7 @@ class HealthReport(NamedTuple):
         warnings = sum(result.severity == WARNING for result in self.results) + len(self.unseen)
         needs = [many(problems, "problem")] * bool(problems) + [many(warnings, "warning")] * bool(warnings)
         drafts = self.get("review").figures.get("drafts")
-        review = f"; {many(drafts, 'draft')} to review: `truekeep review walk`" if drafts else ""
+        review = f"; {many(drafts, 'draft')} to review" if drafts else ""
         return (", ".join(needs) or "all good") + review
 
     def get(self, name: str) -> CheckResult:

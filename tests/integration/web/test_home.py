@@ -38,7 +38,7 @@ def test_an_empty_store_is_friendly(visitor: Visitor) -> None:
     page = visitor.see("/")
     said = shown(page)
     for wanted in (
-        "No claim was checked against code yet",
+        "No claim of a file that names its repository was checked yet",
         "No handoff came in the last 2 weeks",
         "No session was noted yet",
         "Nothing waits for review",

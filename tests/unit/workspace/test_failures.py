@@ -250,5 +250,7 @@ def test_drafts_that_wait_need_a_person(place: Place, visitor: Visitor) -> None:
     done = run_cli("status", "--exit-code", "-w", str(place.workspace))
     last = done.stdout.splitlines()[-1]
     assert last.endswith("1 draft to review: `truekeep review walk`")
-    assert done.stdout.splitlines()[2].split() == ["review", "1", "draft", "2026-11-14-1100-odd.md"]
+    assert done.stdout.splitlines()[2:4] == [
+        "ok      review       1 draft waits, the oldest for 0 days", f"{'':21}2026-11-14-1100-odd.md",
+    ]  # fmt: skip
     assert "1 draft waits" in shown(visitor.see("/"))

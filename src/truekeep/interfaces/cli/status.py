@@ -197,11 +197,12 @@ def render(
         yield from _whole(result.severity, result.name, result.said, result.hint, room=room, has_bars=has_bars)
     yield _cut(printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}"), room)
     yield ""
-    drafts = health.get("review").figures.get("drafts", 0)
-    if drafts:
-        yield from _drafts(drafts, health.get("review").figures["first"], room=room, has_bars=has_bars)
+    review = health.get("review")
+    if review.figures.get("drafts"):
+        yield from _drafts(review, room=room, has_bars=has_bars)
         yield ""
-    shown = [result for result in health.results if not result.is_absent and result not in health.failures]
+    above = (*health.failures, *([review] if review.figures.get("drafts") else ()))
+    shown = [result for result in health.results if not result.is_absent and result not in above]
     needed = [result for severity in _ORDER for result in shown if result.severity == severity]
     for result in needed:
         yield from _rows(result, room=room, has_bars=has_bars)
@@ -212,22 +213,24 @@ def render(
     if needed or health.unseen:
         yield ""
     for result in shown:
-        if result.severity == OK and not (drafts and result.name == "review"):
+        if result.severity == OK:
             yield from _rows(result, room=room, has_bars=has_bars)
     if not health.get("cards").is_absent:
         for name, said in _plots(health, has_bars=has_bars):
             yield _row("", name, said, room)
     yield _row("", "sessions", sessions, room)
     yield ""
-    yield health.summary
+    yield health.summary + (": `truekeep review walk`" if review.figures.get("drafts") else "")
 
 
-def _drafts(count: int, titles: Sequence[str], *, room: int | None, has_bars: bool) -> Iterator[str]:
+def _drafts(review: CheckResult, *, room: int | None, has_bars: bool) -> Iterator[str]:
     """The drafts that wait, by title."""
-    for number, title in enumerate(titles[:_PLACES]):
-        yield _row("review", many(count, "draft"), title, room) if not number else _row("", "", title, room)
-    more = f"{count - _PLACES} more; " if count > _PLACES else ""
-    yield _row("", "", f"{'→' if has_bars else '->'} {more}`truekeep review walk` shows them one by one", room)
+    yield _row(review.severity, review.name, review.said, room)
+    for title in review.figures["first"][:_PLACES]:
+        yield _row("", "", title, room)
+    more = max(0, review.figures["drafts"] - _PLACES)
+    hint = f"{f'{more} more; ' if more else ''}`truekeep review walk` shows them one by one"
+    yield _row("", "", f"{'→' if has_bars else '->'} {hint}", room)
 
 
 def _rows(result: CheckResult, *, room: int | None, has_bars: bool) -> Iterator[str]:

@@ -126,6 +126,9 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     look = glance.get()
     picture, now = look.seen, workspace.now()
     drafts = workspace.review.drafts()
+    done = _done(workspace, as_stamp(now - timedelta(days=1)))
+    shown = {path for group in done for entry in group.newest for path, _ in entry.files}
+    titles = {draft.path: workspace.review.title(draft) for draft in drafts if draft.path in shown}
     yesterday = now - timedelta(days=1)
     health = picture.health
     rows = [_row(result) for result in health.results if not result.is_absent and result not in health.failures]
@@ -136,7 +139,7 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         health=health,
         state=_row(CheckResult(health.severity, health.summary)),
         failures=[_row(result) for result in health.failures],
-        needed=[row for row in rows if row.result.severity != OK],
+        needed=[row for row in rows if row.result.severity != OK and row.result.name != "review"],
         questions=[row for row in rows if row.result.name in (*QUESTIONS, "files")],
         besides=[row for row in rows if row.result.name not in (*QUESTIONS, "files")],
         looked_at=time.strftime("%H:%M:%S", time.localtime(look.at)),
@@ -154,7 +157,8 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         has_cards=not health.get("cards").is_absent,
         most=MAX_EXAMPLES,
         page_of=page_of,
-        done=_done(workspace, as_stamp(yesterday)),
+        done=done,
+        titles=titles,
         since=yesterday.date().isoformat(),
         plots=_plots(picture, workspace.config.limits.index_bytes, now.date()),
     )
@@ -221,6 +225,13 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
             empty=f"No card was made in the last {len(weeks)} weeks.",
         ),
     ]
+    of_handoffs = [
+        charts.bars(
+            "Handoffs a day, by writer",
+            *_sent(picture.sent, today),
+            empty=f"No handoff came in the last {HANDOFF_WEEKS} weeks: `truekeep connect` tells agents to leave them.",
+        )
+    ]
     return [
         *([] if health.get("cards").is_absent else of_cards),
         charts.bars(
@@ -230,13 +241,9 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
                 charts.Series(word, [day.verdicts.get(word, 0) for day in checked], _TINTS.get(word, "one"))
                 for word in VERDICTS
             ],
-            empty="No claim was checked against code yet: `truekeep verify` does it, and each day is counted here.",
+            empty="No claim of a file that names its repository was checked yet: `truekeep verify`.",
         ),
-        charts.bars(
-            "Handoffs a day, by writer",
-            *_sent(picture.sent, today),
-            empty=f"No handoff came in the last {HANDOFF_WEEKS} weeks: `truekeep connect` tells agents to leave them.",
-        ),
+        *([] if picture.pipeline is not None and not picture.pipeline.has_inboxes else of_handoffs),
         charts.lines(
             "Size of MEMORY.md",
             [day.day for day in sized],

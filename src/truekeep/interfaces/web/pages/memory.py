@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import date, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from starlette.convertors import PathConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute
 
+from truekeep.core.model import INDEX
 from truekeep.interfaces.web.pages.memory_file import FilePages
 from truekeep.interfaces.web.pages.memory_lookup import shown_age_of, survey_of
 from truekeep.interfaces.web.site import Site, number_of
@@ -17,10 +18,8 @@ from truekeep.maintenance.survey.queries import ORDERS, VERDICT_FILTERS, Browse
 from truekeep.memory.file_scan import STORES
 from truekeep.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    pass
-
 FILES_PER_PAGE = 50
+TABS = ("cards", "documents", "logs", "archive")
 
 AGES = {
     "7d": "of the last week",
@@ -76,7 +75,9 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     query = {name: given.get(name, "")[:200] for name in ("store", "q", "repo", "age", "verdict", "category", "tag")}
     query["sort"] = given.get("sort", "") if given.get("sort", "") in ORDERS else "name"
     query["verdict"] = query["verdict"] if query["verdict"] in VERDICT_FILTERS else ""
-    query["store"] = query["store"] if query["store"] in (*STORES, "all") else "cards"
+    counts = {store: facts.files for store, facts in survey.stores().items()}
+    first = next((store for store in TABS if counts.get(store)), "cards")  # opens on what the workspace has
+    query["store"] = query["store"] if query["store"] in (*STORES, "all") else first
     page = max(1, number_of(request, "page", 1))
     wanted = _wanted(query, workspace.today())
     listed, total = workspace.files.browse(wanted, first=(page - 1) * FILES_PER_PAGE, most=FILES_PER_PAGE)
@@ -85,6 +86,7 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
         "rows": [(item, shown_age_of(item.day, workspace.today())) for item in listed],
         "total": total,
         "cards": survey.browsing.count_cards(wanted) if query["store"] == "cards" else total,
+        "elsewhere": [(store, counts[store]) for store in TABS if counts.get(store) and store != query["store"]],
         "page": page,
         "pages": max(1, -(-total // FILES_PER_PAGE)),
         "first": (page - 1) * FILES_PER_PAGE + 1,
@@ -92,12 +94,13 @@ def browse(site: Site, workspace: Workspace, request: Request) -> Response:
     if given.get("fragment"):
         return site.render(request, "memory_list.html", **context)
     choices = survey.browsing.choices()
-    stores = ("cards", "documents", "logs", "archive", "all")
     return site.render(
         request,
         "memory.html",
         title="Memory",
-        stores=stores,
+        stores=[(store, counts.get(store, 0)) for store in TABS],
+        all_files=sum(counts.values()),
+        index=INDEX if survey.browsing.find_file(INDEX) is not None else "",
         choices=choices,
         ages=AGES,
         sorts=SORTS,
