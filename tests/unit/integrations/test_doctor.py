@@ -225,7 +225,7 @@ def test_what_is_derived_is_made_anew(kept: Place, name: str, damage: Callable[[
     damage(path)
     (check,) = mends(kept, name)
     assert check.where == f".truekeep/{name}"
-    assert check.done.startswith("removed, and ")
+    assert check.done.startswith("removed; ")
     with kept.open() as workspace:
         assert [hit.path for hit in workspace.search.find("staging port").hits] == ["memory/cards/staging-proxy.md"]
 

@@ -99,7 +99,7 @@ def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
 
     told = run_cli("status", "-w", str(place.workspace))
     lines = told.stdout.splitlines()
-    assert lines[0].startswith("problem schedule     reconcile failed in the run of ")
+    assert lines[0].startswith("problem schedule       reconcile failed in the run of ")
     assert lines[0].endswith(": a bug in truekeep (IndexError)")
     assert lines[1].strip() == (
         "-> update truekeep, or report it with ~/.local/state/truekeep/bugs.log; `truekeep schedule run` tries again"
@@ -158,7 +158,7 @@ def test_a_noted_bug_is_told_first(
         patched.setattr("truekeep.workspace.maintenance.Maintenance.reconcile", broken)
         assert run(["reconcile", "-w", str(place.workspace)]) == 70
     assert f"truekeep crashed (IndexError). Your memory is unchanged. Details: {bugs_path()}" in capsys.readouterr().err
-    assert first_line("status", place).startswith("problem bugs         a bug in `truekeep reconcile` on ")
+    assert first_line("status", place).startswith("problem bugs           a bug in `truekeep reconcile` on ")
     assert run_cli("status", "--exit-code", "-w", str(place.workspace)).returncode == 1
     assert first_line("doctor", place).startswith(
         f"problem bugs           {bugs_path()}: a bug in `truekeep reconcile`"
@@ -222,7 +222,7 @@ def test_a_bug_in_one_reading_or_check_stops_no_other(
     monkeypatch.setattr("truekeep.workspace.system_checks._parse_time", broken)
     assert run(["status", "-w", str(place.workspace)]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("problem bugs         a bug in `truekeep status`")
+    assert said.startswith("problem bugs           a bug in `truekeep status`")
     assert "review: truekeep crashed (IndexError)" in said
     assert "disk" in said
     assert "review: truekeep crashed (IndexError)" in shown(visitor.see("/"))
@@ -251,6 +251,6 @@ def test_drafts_that_wait_need_a_person(place: Place, visitor: Visitor) -> None:
     last = done.stdout.splitlines()[-1]
     assert last.endswith("1 draft to review: `truekeep review walk`")
     assert done.stdout.splitlines()[2:4] == [
-        "ok      review       1 draft waits, the oldest for 0 days", f"{'':21}2026-11-14-1100-odd.md",
+        "ok      review         1 draft waits, the oldest for 0 days", f"{'':23}2026-11-14-1100-odd.md",
     ]  # fmt: skip
     assert "1 draft waits" in shown(visitor.see("/"))

@@ -24,8 +24,8 @@ STATE = (
     Check("ledger", "Is the ledger sound?", state_checks.check_ledger),
     Check("clock", "Is the clock right?", install_checks.check_clock),
     *(
-        Check(known.file, f"Is {known.file} sound?", state_checks.check_derived(known))
-        for known in state_checks.DERIVED
+        Check(schema.format.file, f"Is {schema.format.file} sound?", state_checks.check_derived(schema))
+        for schema in state_checks.DERIVED
     ),
     Check("names", "Can every file name be read?", state_checks.check_names),
 )

@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.dates import many
@@ -24,7 +23,6 @@ from truekeep.integrations.doctor import sqlite_checks
 from truekeep.integrations.doctor.sqlite_checks import look_into, opened, save_tables
 from truekeep.maintenance.survey import survey_schema
 from truekeep.memory import ledger, similarity
-from truekeep.memory.staging import MemoryFiles
 from truekeep.search import index_schema
 from truekeep.search.decay_record import RECORD, read_decay_record
 from truekeep.text.unicode import printable
@@ -291,91 +289,41 @@ def _sync_folder(path: str) -> None:
 # --- Derived databases ----------------------------------------------------------------------------------------------
 
 
-class DerivedCheck(NamedTuple):
-    """A derived database, and how to make it again."""
-
-    schema: Schema
-    rebuild: Callable[[CheckContext], str]
-
-    @property
-    def file(self) -> str:
-        return self.schema.format.file
-
-    @property
-    def version(self) -> int:
-        return self.schema.format.number
-
-    @property
-    def tables(self) -> Sequence[str]:
-        return self.schema.required
+DERIVED = (similarity.SCHEMA, survey_schema.SCHEMA, cache.SCHEMA, index_schema.SCHEMA)
 
 
-def _catalog(context: CheckContext) -> str:
-    vault = MemoryFiles(context.root)
-    catalog = similarity.Catalog(os.path.join(context.state, "catalog.sqlite"), vault)
-    try:
-        catalog.find_clash("")  # updates it
-    finally:
-        catalog.close()
-        vault.close()
-    return "rebuilt from the cards"
-
-
-def _survey(context: CheckContext) -> str:
-    with context.open() as workspace:
-        workspace.maintenance.survey()
-        total = workspace.maintenance.last_refresh.total if workspace.maintenance.last_refresh is not None else 0
-    return f"rebuilt from {total} files"
-
-
-def _facts(context: CheckContext) -> str:
-    cache.FactsCache(os.path.join(context.state, "facts.sqlite")).close()
-    return "emptied; the next `truekeep verify` fills it"
-
-
-def _index(context: CheckContext) -> str:
-    with context.open() as workspace:
-        done = workspace.search.index()
-    return f"rebuilt from {done.files} files"
-
-
-DERIVED = (
-    DerivedCheck(similarity.SCHEMA, _catalog),
-    DerivedCheck(survey_schema.SCHEMA, _survey),
-    DerivedCheck(cache.SCHEMA, _facts),
-    DerivedCheck(index_schema.SCHEMA, _index),
-)
-
-
-def check_derived(known: DerivedCheck) -> Callable[[CheckContext], Found]:
+def check_derived(schema: Schema) -> Callable[[CheckContext], Found]:
     """The check of one derived database."""
 
     def check(context: CheckContext) -> Found:
-        path = os.path.join(context.state, known.file)
-        found = look_into(path, version=known.version, tables=known.tables)
+        file = schema.format.file
+        path = os.path.join(context.state, file)
+        found = look_into(path, version=schema.format.number, tables=schema.required)
         where = context.shown(path)
-        fix_summary = "rebuild it: it is derived"
         if found.state == sqlite_checks.NEWER:
             yield problem(found.why, where, "upgrade truekeep, or delete it: it is derived")
         elif found.state == sqlite_checks.ODD and os.path.isdir(path):
             yield problem("is a folder", where, "move it elsewhere")
         elif found.state in (sqlite_checks.DAMAGED, sqlite_checks.FOREIGN, sqlite_checks.OLDER, sqlite_checks.ODD):
-            yield problem(found.why, where, fix=lambda: _remake(context, known), fix_summary=fix_summary)
+            yield problem(
+                found.why, where, fix=lambda: _remove(path), fix_summary="remove it: it is rebuilt when needed"
+            )
         elif found.state in (sqlite_checks.MISSING, sqlite_checks.EMPTY):
             yield "none yet; it is created when needed"
         elif found.state == sqlite_checks.BUSY:
             yield "is being written right now"
-        if aside := sorted(entry for entry in os.listdir(context.state) if entry.startswith(f"{known.file}.damaged-")):
+        if aside := sorted(entry for entry in os.listdir(context.state) if entry.startswith(f"{file}.damaged-")):
             what = f"{many(len(aside), 'damaged file')} left from earlier, no longer needed"
-            fix_summary = "remove them"
-            yield problem(what, f"{STATE}/{aside[0]}", fix=lambda: _drop(context.state, aside), fix_summary=fix_summary)
+            yield problem(
+                what, f"{STATE}/{aside[0]}", fix=lambda: _drop(context.state, aside), fix_summary="remove them"
+            )
 
     return check
 
 
-def _remake(context: CheckContext, known: DerivedCheck) -> str:
-    remove_database(os.path.join(context.state, known.file))
-    return f"removed, and {known.rebuild(context)}"
+def _remove(path: str) -> str:
+    remove_database(path)
+    return "removed; it is rebuilt when it is needed next"
 
 
 def _drop(folder: str, names: Sequence[str]) -> str:

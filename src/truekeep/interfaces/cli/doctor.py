@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +14,9 @@ from truekeep.core.default_workspace import find_chosen, find_damaged, read_reme
 from truekeep.core.machine import has_routes
 from truekeep.core.state_dir import STATE
 from truekeep.integrations.doctor.registry import run_checks
+from truekeep.interfaces.cli.check_rows import result_rows
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
-from truekeep.interfaces.cli.terminal import echo, style
+from truekeep.interfaces.cli.terminal import echo
 from truekeep.text.unicode import printable
 from truekeep.workspace.check import FIXED, OK, PROBLEM, UNKNOWN, WARNING, CheckContext
 from truekeep.workspace.workspace import default_path
@@ -23,7 +25,6 @@ if TYPE_CHECKING:
     from truekeep.workspace.check import CheckResult
 
 EXIT_BROKEN = 1
-_TINTS = {FIXED: "green", PROBLEM: "red", UNKNOWN: "red", WARNING: "yellow"}
 _STATES = {OK: "well", FIXED: "mended", PROBLEM: "broken", UNKNOWN: "broken"}  # the words of --json
 
 
@@ -47,8 +48,8 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
     found = []
     for result in run_checks(context, fix=fix):
         found.append(result)
-        if not as_json:
-            _show(result)
+        for line in result_rows(replace(result, target="")) if not as_json else ():
+            echo(line)
     broken = sum(result.severity in (PROBLEM, UNKNOWN) for result in found)
     if as_json:
         told = {"ok": not broken, "fix": fix, "workspace": str(context.path) if context.path else None}
@@ -81,13 +82,3 @@ def _shown(result: CheckResult) -> dict[str, str]:
         "done": printable(result.done),
         "hint": printable(result.hint),
     }
-
-
-def _show(result: CheckResult) -> None:
-    tint = _TINTS.get(result.severity)
-    place = f"{result.where}: " if result.where else ""
-    word = result.severity.ljust(7)
-    echo(f"{style(word, fg=tint) if tint else word} {result.name.ljust(15)}{place}{result.said}".rstrip())
-    for told in (result.done, result.hint):
-        if told:
-            echo(f"{'':23}-> {told}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import textwrap
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.integrations.harnesses.installed import Keep
+from truekeep.interfaces.cli.check_rows import result_rows, rows
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import (
     json_option,
@@ -38,7 +39,7 @@ from truekeep.sessions.session_record import closeouts, iter_records
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace import producer
-from truekeep.workspace.check import OK, PROBLEM, UNKNOWN, WARNING, CheckContext
+from truekeep.workspace.check import OK, PROBLEM, UNKNOWN, WARNING, CheckContext, CheckResult
 from truekeep.workspace.failures import failed_runs, noted_bugs
 from truekeep.workspace.health import QUESTIONS
 from truekeep.workspace.pipeline import receipt_alarms, see_route, shown_wait
@@ -46,18 +47,13 @@ from truekeep.workspace.workspace import Workspace, default_path
 
 if TYPE_CHECKING:
     from truekeep.sessions.session_record import Closeout
-    from truekeep.workspace.check import CheckResult
     from truekeep.workspace.health import HealthReport
     from truekeep.workspace.pipeline import Pipeline, Reach
 
 EXIT_ALARM = 1
 BARS = "▁▂▃▄▅▆▇█"
-_TINTS = {WARNING: "yellow", PROBLEM: "red", UNKNOWN: "yellow"}
 _VERDICTS = {WARNING: "look", PROBLEM: "act"}  # the words of --json, which scripts know
 _ORDER = (PROBLEM, UNKNOWN, WARNING)  # of what needs a person
-_NAMES = 13  # the width of the column of names, and of severities
-_WORDS = 7
-_NARROWEST = 20  # letters of what was found that a target leaves room for
 _PLACES = 3  # drafts, problems and things unseen that are named
 
 _days_option = click.option(
@@ -107,13 +103,10 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
         told["failures"] = [{key: printable(value) for key, value in item._asdict().items()} for item in failures]
         print_json("status", {**told, "health": _shown_health(health) if health is not None else None})
     elif health is not None and memory is not None:
-        screen = render(health, memory, _sessions(found, days), room=_room(), has_bars=_has_bars())
-        for line in screen:
-            echo(_encodable(line))
+        _show(render(health, memory, _sessions(found, days), width=_width(), has_bars=_has_bars()))
     else:
         for failure in failures:
-            for line in _whole(PROBLEM, failure.name, failure.what, failure.hint, room=_room(), has_bars=_has_bars()):
-                echo(_encodable(line))
+            _show(rows(PROBLEM, failure.name, failure.what, f"-> {failure.hint}", width=_width()))
         _show_no_memory()
         echo()
         if waiting is not None:
@@ -154,8 +147,9 @@ def _show_no_memory() -> None:
         _show_routes(routes)
         echo("`truekeep sync status` shows the last runs")
     elif path.is_dir():
-        told = f"{short_path(path)} is not a truekeep workspace yet; run `truekeep init` to use it (no file is changed)"
-        echo(_encodable(told))
+        _show(
+            [f"{short_path(path)} is not a truekeep workspace yet; run `truekeep init` to use it (no file is changed)"]
+        )
     else:
         echo("No memory here yet. Run `truekeep init`, or `truekeep connect machine` if another machine keeps it.")
 
@@ -185,98 +179,55 @@ def _shown_host(opened: Workspace) -> str:
 
 
 def render(
-    health: HealthReport,
-    memory: dict[str, Any],
-    sessions: str,
-    *,
-    room: int | None = None,
-    has_bars: bool = False,
+    health: HealthReport, memory: dict[str, Any], sessions: str, *, width: int | None = None, has_bars: bool = False
 ) -> Iterator[str]:
-    """The lines of the screen: what needs a person first, in colour. Cut to `room` columns, if it is given."""
-    for result in health.failures:
-        yield from _whole(result.severity, result.name, result.said, result.hint, room=room, has_bars=has_bars)
-    yield _cut(printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}"), room)
-    yield ""
+    """The lines of the screen: what needs a person first, in colour."""
     review = health.get("review")
-    if review.figures.get("drafts"):
-        yield from _drafts(review, room=room, has_bars=has_bars)
-        yield ""
-    above = (*health.failures, *([review] if review.figures.get("drafts") else ()))
-    shown = [result for result in health.results if not result.is_absent and result not in above]
+    drafts = review.figures.get("drafts", 0)
+    above = (*health.failures, *([review] if drafts else ()))
+    shown = [_row_of(result) for result in health.results if not result.is_absent and result not in above]
     needed = [result for severity in _ORDER for result in shown if result.severity == severity]
+    for result in health.failures:
+        yield from result_rows(replace(result, where="", target=""), width=width)
+    yield printable(f"{memory['workspace']}, canonical host {memory['canonical_host']}")
+    yield ""
+    if drafts:
+        more = f"{drafts - _PLACES} more; " if drafts > _PLACES else ""
+        step = f"-> {more}`truekeep review walk` shows them one by one"
+        yield from rows(
+            review.severity, review.name, review.said, *review.figures["first"][:_PLACES], step, width=width
+        )
+        yield ""
     for result in needed:
-        yield from _rows(result, room=room, has_bars=has_bars)
+        yield from result_rows(result, *_places(result), width=width)
     for why in health.unseen[:_PLACES]:
-        yield _row(UNKNOWN, "not seen", why, room)
+        yield from rows(UNKNOWN, "not seen", why, width=width)
     if len(health.unseen) > _PLACES:
-        yield _row(UNKNOWN, "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them", room)
+        yield from rows(UNKNOWN, "not seen", f"{len(health.unseen) - _PLACES} more: --json has all of them")
     if needed or health.unseen:
         yield ""
     for result in shown:
         if result.severity == OK:
-            yield from _rows(result, room=room, has_bars=has_bars)
+            yield from result_rows(result, width=width)
     if not health.get("cards").is_absent:
         for name, said in _plots(health, has_bars=has_bars):
-            yield _row("", name, said, room)
-    yield _row("", "sessions", sessions, room)
+            yield from rows("", name, said, width=width)
+    yield from rows("", "sessions", sessions, width=width)
     yield ""
-    yield health.summary + (": `truekeep review walk`" if review.figures.get("drafts") else "")
+    yield health.summary + (": `truekeep review walk`" if drafts else "")
 
 
-def _drafts(review: CheckResult, *, room: int | None, has_bars: bool) -> Iterator[str]:
-    """The drafts that wait, by title."""
-    yield _row(review.severity, review.name, review.said, room)
-    for title in review.figures["first"][:_PLACES]:
-        yield _row("", "", title, room)
-    more = max(0, review.figures["drafts"] - _PLACES)
-    hint = f"{f'{more} more; ' if more else ''}`truekeep review walk` shows them one by one"
-    yield _row("", "", f"{'→' if has_bars else '->'} {hint}", room)
+def _row_of(result: CheckResult) -> CheckResult:
+    """A result as the screen has it: only measures show their targets, and reasons for the unknown come below."""
+    if result.severity == UNKNOWN:
+        return CheckResult(UNKNOWN, "could not be checked", name=result.name)
+    return result if result.name in QUESTIONS else replace(result, target="")
 
 
-def _rows(result: CheckResult, *, room: int | None, has_bars: bool) -> Iterator[str]:
-    """The lines of one result: what was found, the next step, and the first places."""
-    if result.name == "repositories":  # which of them is used comes last, and must not be cut off
-        yield from _whole(result.severity, result.name, result.said, result.hint, room=room, has_bars=has_bars)
-        return
-    said = "could not be checked" if result.severity == UNKNOWN else result.said  # the reason is below
-    target = f"  (normal: {result.target})" if result.name in QUESTIONS and result.target else ""
-    yield _row(result.severity, result.name, f"{_beside(said, target, room)}{target}", room)
-    if result.hint and result.severity != UNKNOWN:
-        yield _row("", "", f"{'→' if has_bars else '->'} {result.hint}", room)
-    if result.name == "frontmatter":
-        for item in result.figures.get("first", ())[:_PLACES]:
-            yield _row("", "", f"{item['path']}:{item['line']} {item['code']}: {item['what']}", room)
-
-
-def _beside(said: str, target: str, room: int | None) -> str:
-    """The reading, shortened so that the target beside it stays complete."""
-    left = (room or 0) - _WORDS - 1 - _NAMES - len(target)
-    return _cut(printable(said), left) if target and left >= _NARROWEST else said
-
-
-def _row(severity: str, name: str, said: str, room: int | None) -> str:
-    line = _cut(f"{severity.ljust(_WORDS)} {name.ljust(_NAMES)}{printable(said)}".rstrip(), room)
-    tint = _TINTS.get(severity)
-    return style(line[: len(severity)], fg=tint) + line[len(severity) :] if tint else line
-
-
-def _whole(severity: str, name: str, said: str, hint: str, *, room: int | None, has_bars: bool) -> Iterator[str]:
-    """A row and its next step, broken into lines where they are too long: nothing of it may be cut off."""
-    width = max(_NARROWEST, (room or 10_000) - _WORDS - 1 - _NAMES)
-    arrow = "→" if has_bars else "->"
-    told = [*textwrap.wrap(printable(said), width), *textwrap.wrap(printable(f"{arrow} {hint}" if hint else ""), width)]
-    for number, line in enumerate(told):
-        yield _row("" if number else severity, "" if number else name, line, room)
-
-
-def _cut(line: str, room: int | None) -> str:
-    return line[: room - 1] + "…" if room and len(line) > room else line
-
-
-def _encodable(line: str) -> str:
-    """A line in the letters that this terminal or file has."""
-    encoding = sys.stdout.encoding or "ascii"
-    return line.replace("…", "~").encode(encoding, "backslashreplace").decode(encoding) if not _has_letters() else line
+def _places(result: CheckResult) -> list[str]:
+    """The first places where frontmatter is wrong."""
+    first = result.figures.get("first", ())[:_PLACES] if result.name == "frontmatter" else ()
+    return [f"{item['path']}:{item['line']} {item['code']}: {item['what']}" for item in first]
 
 
 def _plots(health: HealthReport, *, has_bars: bool) -> Iterator[tuple[str, str]]:
@@ -296,23 +247,23 @@ def bars(counts: Sequence[int]) -> str:
     return "".join(BARS[-(-count * (len(BARS) - 1) // most) if most else 0] for count in counts)
 
 
+def _show(lines: Iterable[str]) -> None:
+    """Print lines in the letters that this terminal or file has."""
+    encoding = sys.stdout.encoding or "ascii"
+    for line in lines:
+        echo(line.encode(encoding, "backslashreplace").decode(encoding))
+
+
 def _has_bars() -> bool:
     """True if the output is a terminal whose encoding has block characters."""
-    return sys.stdout.isatty() and _has_letters()
+    with suppress(UnicodeEncodeError):
+        BARS.encode(sys.stdout.encoding or "ascii")
+        return sys.stdout.isatty()
+    return False
 
 
-def _has_letters() -> bool:
-    try:
-        (BARS + "→…").encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def _room() -> int | None:
-    if not sys.stdout.isatty():
-        return None
-    return shutil.get_terminal_size((100, 24)).columns
+def _width() -> int | None:
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
 def _sessions(found: list[Closeout], days: int) -> str:
@@ -379,7 +330,7 @@ def _show_closeouts(found: list[Closeout], days: int) -> None:
         hint = "" if _is_connected() else " Run `truekeep connect` to install the hooks."
         echo(f"No sessions recorded in the last {days} days.{hint}")
         return
-    rows = [
+    table = [
         [
             item.machine,
             item.harness,
@@ -391,7 +342,7 @@ def _show_closeouts(found: list[Closeout], days: int) -> None:
         ]
         for item in found
     ]
-    print_table(["machine", "harness", "repository", "sessions", "worked", "closed out", "rate"], rows)
+    print_table(["machine", "harness", "repository", "sessions", "worked", "closed out", "rate"], table)
     missed = [(item, item.missed[0]) for item in found if item.missed]
     for item, record in missed[:5]:
         day = time.strftime("%Y-%m-%d %H:%M", time.localtime(record.started_at))
@@ -484,7 +435,7 @@ def pipeline(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
 
 def _show_pipeline(seen: Pipeline) -> None:
     if seen.sources:
-        rows = [
+        table = [
             [
                 item.machine,
                 item.writer,
@@ -499,7 +450,7 @@ def _show_pipeline(seen: Pipeline) -> None:
             for item in seen.sources
         ]
         headers = ["machine", "writer", "repository", "last handoff", "last sync"]
-        print_table([*headers, "filed in 7 days", "held", "waiting", "oldest"], rows)
+        print_table([*headers, "filed in 7 days", "held", "waiting", "oldest"], table)
     else:
         echo("no handoffs received here yet")
     if seen.routes:
@@ -516,9 +467,9 @@ def _show_pipeline(seen: Pipeline) -> None:
 
 
 def _show_routes(routes: Sequence[Reach]) -> None:
-    rows = [[item.name, item.via, local_minute(item.last_ok_at) or "never", _trouble(item)] for item in routes]
+    table = [[item.name, item.via, local_minute(item.last_ok_at) or "never", _trouble(item)] for item in routes]
     tints = ["red" if item.problem else "yellow" for item in routes]
-    print_table(["route", "via", "last reached", "trouble"], rows, tints=tints)
+    print_table(["route", "via", "last reached", "trouble"], table, tints=tints)
 
 
 def _trouble(route: Reach) -> str:
