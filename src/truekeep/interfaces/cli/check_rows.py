@@ -29,4 +29,4 @@ def rows(severity: str, name: str, *texts: str, width: int | None = None) -> Ite
     head = (style(severity, fg=tint) if tint else severity) + " " * (8 - len(severity)) + name.ljust(_INDENT - 8)
     lines = [line for text in texts for line in textwrap.wrap(printable(text), room, break_on_hyphens=False)]
     for number, line in enumerate(lines or [""]):
-        yield (" " * _INDENT if number else head) + line
+        yield ((" " * _INDENT if number else head) + line).rstrip()
