@@ -154,7 +154,7 @@ def check_untouched(context: CheckContext) -> CheckResult:
     days = max(0, (today - oldest).days) if oldest is not None else None
     past = sum((today - touched).days > budget for touched, _ in known)
     ago = "" if days is None else "today" if not days else f"{many(days, 'day')} ago"
-    counts = [f"{past} past that"] * bool(past) + [f"{undated} undated"] * bool(undated)
+    counts = [f"{past} past {budget} days"] * bool(past) + [f"{undated} undated"] * bool(undated)
     counts += [f"least recently updated: {path.removeprefix(f'{CARDS}/')}, {ago}"] if path else []
     is_due = bool(past or undated)
     them = "it" if past + undated == 1 else f"these {past + undated}"

@@ -138,7 +138,7 @@ def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
         stale = workspace.maintenance.stale_cards()
     assert (reading.figures["past"], reading.figures["undated"]) == (2, 3)
     assert len(stale) == 5
-    assert reading.said == "2 past that, 3 undated, least recently updated: older.md, 170 days ago"
+    assert reading.said == "2 past 90 days, 3 undated, least recently updated: older.md, 170 days ago"
     assert "`truekeep tidy decay` lists these 5" in reading.hint
     assert "; 3 of them undated" in run_cli("tidy", "decay", "--dry-run", "-w", str(place.workspace)).stdout
 
