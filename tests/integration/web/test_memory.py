@@ -87,8 +87,8 @@ def test_a_list_of_cards_counts_them_as_status_does(place: Place, visitor: Visit
         write_card(place, name, f"Text of {name}.")
     point_at_all(place)
     put(place, f"{CARDS}/broken.md", b"\xff\xfe no text")
-    assert "of 4: 2 cards, and 2 files beside them" in visitor.read("/memory", store="cards")
-    assert visitor.read("/memory", store="cards", q="cards/one").count("beside") == 0
+    assert "of 4: 2 cards and 2 other files" in visitor.read("/memory", store="cards")
+    assert visitor.read("/memory", store="cards", q="cards/one").count("other file") == 0
 
 
 def test_a_card_that_says_no_day_is_of_an_unknown_age(place: Place, visitor: Visitor) -> None:

@@ -224,7 +224,7 @@ def weeks_pass(world: World, desk: Machine) -> None:
     desk.types("truekeep search 'tests of shop green' -n 1", "green on the second run")
     world.wait_weeks(14)
     world.tell("Fourteen weeks later:")
-    desk.types("truekeep status --exit-code", "past that", "ingest last ran", code=1)
+    desk.types("truekeep status --exit-code", "past 90 days", "ingest last ran", code=1)
     desk.types("truekeep tidy decay", "1 entry left search", "truekeep verify memory/cards/carts.md")
     desk.types("truekeep search 'tests of shop green' -n 1", not_=["green on the second run"])
     desk.types("truekeep search 'when do deployments happen' -n 1", "Deployments happen on Tuesdays")

@@ -11,6 +11,7 @@ import pytest
 from tests.support.helpers import Place, a_handoff, git_repo, run_cli, tree
 from tests.support.visitor import Visitor, shown
 from truekeep.core.machine import own_state
+from truekeep.interfaces.cli import doctor
 from truekeep.interfaces.cli.status import render
 from truekeep.workspace.check import OK, PROBLEM, WARNING
 from truekeep.workspace.health import HealthReport
@@ -140,8 +141,12 @@ def test_doctor_checks_memory_where_the_state_is_sound(adopted: Place) -> None:
     (adopted.workspace / "MEMORY.md").write_text("- Tea is in the left drawer.\n" * 300)
     before = tree(adopted.workspace)
     done = run_cli("doctor", "-w", str(adopted.workspace))
-    assert (done.returncode, done.stdout.splitlines()[-1]) == (1, "1 problem, 1 warning")
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, doctor.NEEDED_BY_MEMORY)
     assert SPLIT_INDEX in done.stdout
+    told = json.loads(run_cli("doctor", "--json", "-w", str(adopted.workspace)).stdout)
+    assert told["ok"]
+    states = {check["name"]: check["state"] for check in told["checks"]}
+    assert (states["index"], states["claims"], states["files"]) == ("problem", "warning", "well")
     assert tree(adopted.workspace) == before
     assert not (adopted.workspace / ".truekeep" / "survey.sqlite").exists(), "looking stores nothing"
     (adopted.workspace / ".truekeep" / "config.toml").write_text("nonsense = [")

@@ -19,7 +19,6 @@ from truekeep.core.machine import machine_name, own_id_path
 from truekeep.core.model import WRITERS
 from truekeep.core.sqlite import SIDECAR_SUFFIXES, remove_database
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.inbox import InboxReader, find_inboxes
 from truekeep.handoffs.sync.receipts import KEY_FILE
 from truekeep.integrations.doctor.sqlite_checks import opened, size_of
 from truekeep.integrations.doctor.state_checks import CONFIG, line_of_key
@@ -301,24 +300,10 @@ def check_folders(context: CheckContext) -> Found:
             where = _place(text, f"writers.{name}", folder)
             what = f"writers.{name}: no repository has an inbox {folder}"
             yield problem(what, where, "run `truekeep connect` in the repository to create it")
-    yield from _not_handoffs(context, roots)
     bare = [root for root in roots if not any((root / folder).is_dir() for folder in config.writers.values())]
     if roots:
         more = f", {len(bare)} of them without an inbox (run `truekeep connect` there)" if bare else ""
         yield f"{len(roots)} {'repository' if len(roots) == 1 else 'repositories'}{more}"
-
-
-def _not_handoffs(context: CheckContext, roots: Sequence[Path]) -> Found:
-    """Report files in inboxes that ingest never takes."""
-    looked = InboxReader(find_inboxes([*roots, Path(context.root)], context.config.writers), limit=0, settle=0)
-    looked.waiting()
-    looked.close()
-    others = [str(path) for path in looked.others if context.is_old(str(path))]
-    if others:
-        what = (
-            f"{many(len(others), 'file')} in inboxes {'is not a handoff' if len(others) == 1 else 'are not handoffs'}"
-        )
-        yield problem(what, context.shown(others[0]), "rename it so that it ends in .md, or move it elsewhere")
 
 
 def _place(text: str, key: str, value: str) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from truekeep.core.machine import has_routes
 from truekeep.integrations.doctor import install_checks, state_checks
 from truekeep.workspace.check import FIXED, OK, Check, CheckContext, CheckResult, run_check
-from truekeep.workspace.health import FAILURES, check_health
+from truekeep.workspace.health import FAILURES, HEALTH, check_health
 
 WORKSPACE = Check("workspace", "Is there a workspace?", state_checks.check_workspace)
 # Permissions come before the state, because an unreadable file looks damaged.
@@ -37,7 +37,7 @@ REST = (
     Check("timer", "Does the timer run?", install_checks.check_timer),
 )
 _ELSEWHERE = ("folders", "hooks", "timer")  # their problems are not in the state folder
-_FAILURE_NAMES = tuple(check.name for check in FAILURES)
+OF_MEMORY = tuple(check.name for check in HEALTH if check not in FAILURES)
 
 
 def run_checks(context: CheckContext, *, fix: bool = False) -> Iterator[CheckResult]:
@@ -53,7 +53,7 @@ def run_checks(context: CheckContext, *, fix: bool = False) -> Iterator[CheckRes
         yield from results
         is_sound &= check.name in _ELSEWHERE or all(result.severity in (OK, FIXED) for result in results)
     if is_sound and context.has_state and not context.newer and context.machine is not None:
-        yield from (result for result in _check_memory(context, fix) if result.name not in _FAILURE_NAMES)
+        yield from _check_memory(context, fix)
     if not failed:
         yield from (run_check(check, context)[0] for check in FAILURES)  # a check may have crashed just now
 
@@ -71,4 +71,8 @@ def _plan(context: CheckContext) -> Iterator[Check]:
 def _check_memory(context: CheckContext, fix: bool) -> Iterator[CheckResult]:
     with context.open() as workspace:
         look = CheckContext(context.path, now=context.now, workspace=workspace, command="doctor")
-        yield from (result for result in check_health(look, fix=fix).results if not result.is_absent)
+        yield from (
+            result
+            for result in check_health(look, fix=fix).results
+            if result.name in OF_MEMORY and not result.is_absent
+        )

@@ -13,18 +13,19 @@ from truekeep.core.dates import many
 from truekeep.core.default_workspace import find_chosen, find_damaged, read_remembered
 from truekeep.core.machine import has_routes
 from truekeep.core.state_dir import STATE
-from truekeep.integrations.doctor.registry import run_checks
+from truekeep.integrations.doctor.registry import OF_MEMORY, run_checks
 from truekeep.interfaces.cli.check_rows import result_rows
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
 from truekeep.interfaces.cli.terminal import echo
 from truekeep.text.unicode import printable
-from truekeep.workspace.check import FIXED, OK, PROBLEM, UNKNOWN, WARNING, CheckContext
+from truekeep.workspace.check import FIXED, OK, PROBLEM, UNKNOWN, CheckContext
 from truekeep.workspace.workspace import default_path
 
 if TYPE_CHECKING:
     from truekeep.workspace.check import CheckResult
 
 EXIT_BROKEN = 1
+NEEDED_BY_MEMORY = "the installation is ok; what memory needs is marked above"
 _STATES = {OK: "well", FIXED: "mended", PROBLEM: "broken", UNKNOWN: "broken"}  # the words of --json
 
 
@@ -40,7 +41,7 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
     hooks and timer; then, where these are sound, memory as `truekeep status` does. Shows for each problem what is
     wrong, where, and what to do. Without --fix nothing changes. With --fix, derived data is rebuilt, leftovers of
     killed runs are finished or removed, and files that others could read are made private; configuration and memory
-    are never rewritten. Exit 1 if a problem is left.
+    are never rewritten. Exit 1 if a problem of the installation is left; for memory, `truekeep status --exit-code`.
 
     Example: truekeep doctor --fix
     """
@@ -50,16 +51,15 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
         found.append(result)
         for line in result_rows(replace(result, target="")) if not as_json else ():
             echo(line)
-    broken = sum(result.severity in (PROBLEM, UNKNOWN) for result in found)
+    broken = sum(result.severity in (PROBLEM, UNKNOWN) for result in found if result.name not in OF_MEMORY)
+    memory = [result for result in found if result.name in OF_MEMORY and result.severity not in (OK, FIXED)]
     if as_json:
         told = {"ok": not broken, "fix": fix, "workspace": str(context.path) if context.path else None}
         print_json("doctor", {**told, "checks": [_shown(result) for result in found]})
     else:
-        warnings = sum(result.severity == WARNING for result in found)
-        needs = [many(broken, "problem")] * bool(broken) + [many(warnings, "warning")] * bool(warnings)
         well = "no problems found" if context.path or has_routes() else "nothing is broken; no memory is kept here"
         echo()
-        echo(", ".join(needs) or well)
+        echo(many(broken, "problem") if broken else well if not memory else NEEDED_BY_MEMORY)
     return EXIT_BROKEN if broken else 0
 
 
@@ -76,9 +76,14 @@ def _path(ctx: click.Context, workspace: str | None) -> Path | None:
 def _shown(result: CheckResult) -> dict[str, str]:
     return {
         "name": result.name,
-        "state": _STATES.get(result.severity, result.severity),
+        "state": _state(result),
         "what": printable(result.said),
         "where": printable(result.where),
         "done": printable(result.done),
         "hint": printable(result.hint),
     }
+
+
+def _state(result: CheckResult) -> str:
+    is_of_memory = result.name in OF_MEMORY and result.severity not in (OK, FIXED)
+    return result.severity if is_of_memory else _STATES[result.severity]
