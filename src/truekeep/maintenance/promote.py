@@ -5,14 +5,19 @@ they are of. A card holds a statement when a passage of it has nearly all of its
 the fewer cards have it: what logs say of two services in the same words are two statements, and so are a statement and
 its opposite. What a day is made of (tests that ran, meetings, what is to be done tomorrow) is not proposed, however
 often it is said.
+
+Most of what real logs repeat word by word is a form that a program or a habit fills in: the files that repeat it have
+many other lines in common. So a statement that nobody tagged is proposed only if it reads as a rule, a reason, a
+preference or a value, if its days have little else in common, and if no other memory that agents read has it.
 """
 
 from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import zip_longest
 from typing import NamedTuple
 
@@ -24,11 +29,13 @@ from truekeep.maintenance.survey.reader import hash_word, statement_words
 from truekeep.maintenance.survey.service import Survey
 from truekeep.memory.card import Card, parse_card, words_of
 from truekeep.memory.contradictions import differ_in, find_variant
+from truekeep.memory.values import find_values
 from truekeep.text.durability import find_hints
 from truekeep.text.encoding import decode_text
+from truekeep.text.phrases import load_phrases
 from truekeep.text.secrets.scanner import holds_secret, withhold
 from truekeep.text.unicode import clip, printable
-from truekeep.text.words import STOP
+from truekeep.text.words import STOP, cjk_pairs
 
 BY = "tidy promote"
 MIN_DAYS = 3  # on which logs repeat a statement
@@ -57,6 +64,19 @@ _LASTS = re.compile(
     r"|nunca|porque)\b",
     re.IGNORECASE,
 )
+# The logs of days, and not reports about one thing that happen to be dated.
+_JOURNAL = re.compile(
+    r"memory/(?:(?:daily|daily-?logs?|daily-?notes|logs?|journal|diary|days)/(?:\d{4}/)?(?:[\d-]{2,7}/)?)?"
+    r"\d{4}-\d\d-\d\d[^/]*\.md"
+)
+_MIN_FORM_LINES = 3  # that the files of a statement have in common besides it: they are filled-in forms
+_STATUS = re.compile(r"[^.:!?]{1,60}:\s*(?P<value>\S.{0,60})")
+_MAX_STATUS_WORDS = 3  # "Themes reviewed: none today"
+_DATED = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d|\A\W*\d{1,2}[:.]\d\d\b|\b\d{1,2}:\d\d:\d\d\b")
+_NO_PROSE = re.compile(r"`[^`]*`|https?://\S+|\S+@\S+\.\w+|(?:[\w.~-]*/)+[\w.-]*|\b[\w-]+\.(?:md|py|sh|jsonl?|ya?ml|csv|ts|js)\b")
+_MIN_PROSE_CHARS = 0.5  # of a statement that are not paths, addresses and code
+_WELL_KNOWN = ("MEMORY.md", "AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md", "CLAUDE.md")
+_SAID_ELSEWHERE = 0.8  # of a statement's words in two neighbouring lines of such a file
 _TIMES = ("today", "tomorrow", "yesterday", "tonight", "morning", "evening", "week", "monday", "tuesday", "wednesday",
           "thursday", "friday", "heute", "morgen", "gestern")  # fmt: skip
 
@@ -110,10 +130,41 @@ def lasting_statements(survey: Survey, *, structural: float) -> list[RepeatedSta
             groups.add(place, entry.kind, entry.importance)
     for rows in survey.repeated_statements(MIN_DAYS):
         for day, path, line, text in rows:
-            if lasts(bare := _unstruck(text)):
+            if _JOURNAL.fullmatch(path) and lasts(bare := _unstruck(text)):
                 groups.add(LogPlace(day, path, line, bare), "", 0.0)
     found = [group.statement() for group in groups.all]
-    return [item for item in found if item.importance >= structural or item.days >= MIN_DAYS]
+    return [
+        item
+        for item in found
+        if item.importance >= structural
+        or (item.days >= MIN_DAYS and reads_as_lasting(item.text) and not _is_form(survey, item))
+    ]
+
+
+@lru_cache(maxsize=10_000)
+def reads_as_lasting(text: str) -> bool:
+    """Whether a sentence says a rule, a reason, a preference or the value of a thing, and not how a day went."""
+    if _DATED.search(text) or len(_NO_PROSE.sub("", text).strip()) < _MIN_PROSE_CHARS * len(text):
+        return False
+    status = _STATUS.fullmatch(text)
+    has_value = bool(find_values(text))
+    if status is not None and len(status["value"].split()) <= _MAX_STATUS_WORDS and not has_value:
+        return False
+    return has_value or _rule().search(text) is not None
+
+
+@cache
+def _rule() -> re.Pattern[str]:
+    return re.compile(rf"(?:{load_phrases('lasting').any_of('rule')})", re.IGNORECASE)
+
+
+def _is_form(survey: Survey, item: RepeatedStatement) -> bool:
+    """Whether the logs that repeat a statement repeat many other lines as well."""
+    own = {place.text for place in item.places}
+    shared = Counter(
+        text for path in {place.path for place in item.places} for text in survey.statements_of(path) - own
+    )
+    return sum(count >= MIN_DAYS for count in shared.values()) >= _MIN_FORM_LINES
 
 
 def _unstruck(text: str) -> str:
@@ -128,6 +179,7 @@ def lasts(text: str, *, is_structural: bool = False) -> bool:
     A statement that is tagged as structural may name a day or refer to "this"; the draft says so.
     """
     words = {word for word in words_of(text) if len(word) > 2 and word not in STOP and word not in _TIMES}
+    words.update(cjk_pairs(text))
     if len(words) < TELLING - is_structural or (_ROUTINE.match(text) and not _LASTS.search(text)):
         return False
     codes = {hint.code for hint in find_hints([(1, text)])}
@@ -214,6 +266,18 @@ class _Groups:
         return best, against
 
 
+def is_well_known(read: Read, text: str) -> bool:
+    """Whether a file that agents read at the start of every session says this already."""
+    words = statement_words(text)
+    wanted = _SAID_ELSEWHERE * len(words)
+    for path in _WELL_KNOWN:
+        lines = [statement_words(line) for line in (decode_text(read(path) or b"") or "").split("\n")]
+        for one, other in zip_longest(lines, lines[1:], fillvalue=set[int]()):
+            if len(words & (one | other)) >= wanted:
+                return True
+    return False
+
+
 def find_card_with(survey: Survey, read: Read, text: str, weights: WordWeights) -> tuple[str, str]:
     """The card that has a statement, else a sentence about a card with its contrary; both empty if no card has either.
 
@@ -239,8 +303,8 @@ def find_card_with(survey: Survey, read: Read, text: str, weights: WordWeights) 
 
 def _passages(card: Card) -> Iterator[set[str]]:
     """The words of every two consecutive lines of a card, with those of its topic."""
-    topic = set(words_of(card.topic))
-    lines = [words for words in map(words_of, card.body.split("\n")) if words]
+    topic = {*words_of(card.topic), *cjk_pairs(card.topic)}
+    lines = [[*words_of(line), *cjk_pairs(line)] for line in card.body.split("\n") if line.strip()]
     for one, other in zip_longest(lines, lines[1:], fillvalue=()):
         yield {*topic, *one, *other}
 
@@ -256,7 +320,7 @@ def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterato
             yield _withheld_idea(item)
             continue
         held, against = find_card_with(survey, read, item.text, weights)
-        if held:
+        if held or is_well_known(read, item.text):
             continue
         item = item._replace(against="; ".join(filter(None, (item.against, against))))
         name = _free_name(item.places[0].text, lambda name: name in names or read(f"{CARDS}/{name}") is not None)

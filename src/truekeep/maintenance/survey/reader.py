@@ -19,8 +19,10 @@ from truekeep.memory.importance import TaggedEntry, parse_entries
 from truekeep.memory.links import find_links
 from truekeep.memory.values import Value, find_values
 from truekeep.text.encoding import decode_text
+from truekeep.text.program_text import cover_program_text
 from truekeep.text.secrets.scanner import cover_secrets, mask_lines, withhold
 from truekeep.text.tables import iter_prose
+from truekeep.text.words import cjk_pairs
 
 DAYS = ("created", "updated", "confirmed")
 _CARDS = f"{CARDS}/"
@@ -60,7 +62,7 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
         tagged, bad = parse_entries(whole)
         entries = [entry._replace(text=withhold(entry.text)) for entry in tagged]
         problems += ((tag.line, "bad-tag", tag.what) for tag in bad)
-        statements = log_statements(mask_lines(whole))  # a mask says that it is not to be proposed
+        statements = log_statements(cover_program_text(mask_lines(whole)))  # a mask: it is not to be proposed
     return Facts(
         day,
         card,
@@ -84,18 +86,20 @@ def _values(text: str, card: Card | None) -> Iterator[Value]:
 
 
 _STATEMENT = re.compile(
-    r"[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?:\[[ xX]\][ \t]+)?(?:\[[^\]|]{0,80}\|i=[^\]]{0,20}\][ \t]*)?"
+    r"[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?P<task>\[[ xX~-]\][ \t]+)?(?:\[[^\]|]{0,80}\|i=[^\]]{0,20}\][ \t]*)?"
 )
 MIN_STATEMENT_WORDS = 4
 _MAX_STATEMENT_CHARS = 600
 
 
 def log_statements(text: str) -> Iterator[tuple[int, str]]:
-    """The statements of a log, line by line, without headings, list marks and tags."""
+    """The statements of a log, line by line, without headings, tasks, list marks and tags."""
     for number, line in iter_prose(text):
         if line.startswith(("#", "|", ">")) or not line.strip():
             continue
         lead = _STATEMENT.match(line)
+        if lead is not None and lead["task"]:
+            continue  # a list of tasks is copied from day to day
         bare = line[lead.end() if lead else 0 :].strip()[:_MAX_STATEMENT_CHARS]
         if len(statement_words(bare)) >= MIN_STATEMENT_WORDS:
             yield number, bare
@@ -103,7 +107,13 @@ def log_statements(text: str) -> Iterator[tuple[int, str]]:
 
 def statement_words(text: str) -> set[int]:
     """The hashes of the words that identify a statement: without numbers and short words."""
-    return {hash_word(word) for word in words_of(text) if len(word) > 2 and not word[0].isdigit()}
+    words = {hash_word(word) for word in words_of(text) if len(word) > 2 and not word[0].isdigit()}
+    return words | _pair_words(text)
+
+
+def _pair_words(text: str) -> set[int]:
+    """The hashes of the pairs of characters in Chinese, Japanese and Korean, which have no blanks between words."""
+    return set() if text.isascii() else {hash_word(pair) for pair in cjk_pairs(text)}
 
 
 def line_keys(text: str) -> set[int]:
@@ -122,9 +132,10 @@ def hash_word(word: str) -> int:
 
 def card_words(card: Card) -> set[int]:
     """The hashes of a card's words, without short ones."""
-    return {
-        hash_word(word) for word in (*words_of(card.topic), *words_of(card.body)) if len(word) > 2 or word.isdigit()
-    }
+    words = (*words_of(card.topic), *words_of(card.body))
+    return {hash_word(word) for word in words if len(word) > 2 or word.isdigit()} | _pair_words(
+        f"{card.topic}\n{card.body}"
+    )
 
 
 def _last_day(card: Card | None) -> str:

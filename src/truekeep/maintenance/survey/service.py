@@ -319,6 +319,11 @@ class Survey:
             rows: list[Any] = self.db.execute(statements, (key,)).fetchall()
             yield [LogStatement(*row) for row in rows]
 
+    def statements_of(self, path: str) -> set[str]:
+        """The different statements of one log."""
+        query = "SELECT DISTINCT text FROM log_statements JOIN files ON files.id = file WHERE path = ?"
+        return {str(row[0]) for row in self.db.execute(query, (path,))}
+
     def find_cards_with(self, words: set[int]) -> list[str]:
         """The cards that have most of these words, by the rarest of them."""
         shared: Counter[int] = Counter()
