@@ -37,9 +37,14 @@ _TECHNICAL_WORD = (
     r"|[hrpe]s(?:256|384|512)|ed25519|x25519|secp256k1|p256|oauth2?|utf(?:8|16)|x509|http2?|s3|ec2|k8s|ipv[46]"
     r"|v[0-9]+|[0-9]{1,5}[a-z]?|[a-z]{1,16}|log4j|fido2|webauthn2|u2f|2fa)"
 )
+# Where a harness keeps a session: `agent:main:telegram:direct:4711`. A header of every log names it, and it opens nothing.
+_SESSION_ADDRESS = r"agent:[\w.-]{1,40}(?::[\w.+@!$-]{1,64})+"
+# Public names that are called tokens: a contract or wallet on a chain (Ethereum, Solana), a document or user of Lark.
+_PUBLIC_ADDRESS = r"0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{43,44}"
+_LARK_ID = r"(?:bas|box|doc|dox|sht|wik|fld|nod|bmn)cn[A-Za-z0-9]{20,24}|o[ucnm]_[0-9a-f]{32}"
 _NO_PASSWORD = rf"{_REFERENCE}|{_UUID}|(?i:(?:{_TECHNICAL_WORD}[-_./:]+)*{_TECHNICAL_WORD}[-_./:]*)"
 _NO_KEY = (
-    rf"{_REFERENCE}|{_UUID}|{_LOOSE_NAME}|(?:[A-Z][a-z]{{2,}}[0-9]{{0,5}}){{2,}}"
+    rf"{_SESSION_ADDRESS}|{_PUBLIC_ADDRESS}|{_LARK_ID}|{_REFERENCE}|{_UUID}|{_LOOSE_NAME}|(?:[A-Z][a-z]{{2,}}[0-9]{{0,5}}){{2,}}"
     r"|[0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-fA-F]{1,15}|[0-9.,:_-]+"
 )
 _NO_URL_LOGIN = (
@@ -51,6 +56,7 @@ _NO_URL_LOGIN = (
 _DIGITS = b"0123456789"
 _SIGNS = b"!@#$%^*~?+"
 _LETTERS = bytes(byte for byte in range(256) if byte >= 0x80 or chr(byte).isalpha())
+_NOT_ASCII = bytes(range(0x80, 0x100))
 
 
 def is_name(value: bytes) -> bool:
@@ -104,9 +110,16 @@ def is_password(value: bytes, after: bytes) -> bool:
 
 def is_spoken_password(value: bytes, after: bytes) -> bool:
     # A sign at the end may only close the sentence.
-    if len(value) < 6 or not has(value, _LETTERS) or not has(value.rstrip(b"!?"), _DIGITS + _SIGNS) or _is_code(after):
+    if len(value) < 6 or not _has_letters(value) or not has(value.rstrip(b"!?"), _DIGITS + _SIGNS) or _is_code(after):
         return False
     return compiled(_NO_PASSWORD).fullmatch(value) is None and not _is_dummy(value)
+
+
+def _has_letters(value: bytes) -> bool:
+    """Whether there is a letter of any script: an arrow or a dash between two numbers is none."""
+    if not has(value, _NOT_ASCII):
+        return has(value, _LETTERS)
+    return any(character.isalpha() for character in value.decode("utf-8", "replace"))
 
 
 def is_url_password(value: bytes, after: bytes) -> bool:
