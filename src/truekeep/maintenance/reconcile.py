@@ -34,6 +34,7 @@ from truekeep.memory.card import (
     subject_of,
     with_subject,
 )
+from truekeep.memory.file_scan import is_dated
 from truekeep.memory.frontmatter import Frontmatter
 from truekeep.memory.memory_index import pointer_lines
 from truekeep.memory.values import Value, agree, as_value, find_values, spelled
@@ -256,13 +257,25 @@ class Judge(NamedTuple):
 def compare_values(clashes: Iterable[tuple[str, str, list[StatedValue]]], judge: Judge) -> Iterator[Found]:
     """Compare the values that cards and documents give to one thing, and those of logs with those of cards."""
     for kind, subject, said in clashes:
-        memories = [item for item in said if item.store in ("cards", "documents", "facts")]
+        memories = [item for item in said if _is_current(kind, item)]
         for group in _comparable(kind, memories):
             yield from _two_values(kind, subject, group, judge)
         cards = [item for item in memories if item.store == "cards"]
         for item in said:
             if item.store == "logs":
                 yield from _log_against(item, cards)
+
+
+def _is_current(kind: str, item: StatedValue) -> bool:
+    """Whether a value is said about now, of a thing with a name of its own.
+
+    A dated document tells of its day, as a log does. A path that a document without a topic calls "script" or "source"
+    may be that of any script.
+    """
+    if item.store == "documents":
+        is_named = kind != "path" or len(item.value.subject.split()) > 1
+        return is_named and not is_dated(item.path)
+    return item.store in ("cards", "facts")
 
 
 def _comparable(kind: str, said: Sequence[StatedValue]) -> Iterator[list[StatedValue]]:

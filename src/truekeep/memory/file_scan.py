@@ -26,6 +26,7 @@ Store = Literal["cards", "documents", "logs", "transcripts", "archive"]
 STORES: tuple[Store, ...] = ("cards", "documents", "logs", "transcripts", "archive")
 
 _LOG = re.compile(r"memory/(?:[^/]+/)*([0-9]{4}-[0-9]{2}-[0-9]{2})[^/]*\.md\Z")
+_DATED = re.compile(r"(?<!\d)(?:19|20)\d\d[-_.年]?(?:0[1-9]|1[0-2])[-_.月]?(?:0[1-9]|[12]\d|3[01])(?!\d)")
 _PROJECT = re.compile(r"memory/(?:projects/|project-)([^/]+)\.md\Z")
 _CARDS = CARDS + "/"
 _ARCHIVE = ARCHIVE + "/"
@@ -79,6 +80,11 @@ def day_in(path: str) -> str:
     """The day in a log's name; empty if it has none."""
     match = _LOG.match(path)
     return match[1] if match else ""
+
+
+def is_dated(path: str) -> bool:
+    """Whether a file is of one day by its name or a folder's: what it says was so then."""
+    return _DATED.search(path) is not None
 
 
 def project_in(path: str) -> str:

@@ -48,6 +48,7 @@ MAX_LINE_CHARS = 600  # the rest of a line is not read
 MAX_VALUES = 2_000  # of one text
 _CELL_PATTERNS = {"port": (ONLY_PORT, "port"), "version": (ONLY_VERSION, "number"), "path": (ONLY_PATH, "path")}
 _NO_VALUE = ("?", "...", '"?"')
+_DAY = re.compile(r"(?:19|20)\d\d[-_.]?\d\d[-_.]?\d\d")
 
 
 class Value(NamedTuple):
@@ -160,9 +161,20 @@ def _settings(sentence: str, scope: Scope) -> Iterator[Value]:
     for match in ASSIGNMENT.finditer(sentence):
         is_plain = _is_switch(match["value"]) or match["value"].isdigit()
         is_argument = sentence[: match.start()].rstrip().endswith(("(", ",")) or ARGUMENT.match(sentence, match.end())
-        if (match["name"].isupper() or (is_plain and not is_argument)) and match["value"] not in _NO_VALUE:
+        is_setting = _is_environment_variable(match) if match["name"].isupper() else is_plain and not is_argument
+        if is_setting and match["value"] not in _NO_VALUE:
             own = (match["name"].lower(), *_setting_owner(sentence, match, scope))
             yield _value("setting", own, _switch(match["value"].strip('"')), match, "value")
+
+
+def _is_environment_variable(match: re.Match[str]) -> bool:
+    """Whether NAME=value is a setting. A name without "_" may be an acronym that a sentence explains or measures."""
+    name, value = match["name"], match["value"]
+    if match[0].startswith("`") or "_" in name:
+        return True
+    if " " in match[0].strip() or name.lower() in value_patterns().stop:
+        return False
+    return value.startswith('"') or value.isdigit() or _is_switch(value) or "/" in value
 
 
 def _setting_owner(sentence: str, match: re.Match[str], scope: Scope) -> tuple[str, ...]:
@@ -367,6 +379,10 @@ def agree(kind: str, one: str, other: str) -> bool:
         first, second = one.rstrip("/").split("/"), other.rstrip("/").split("/")
         if all(mine == theirs for mine, theirs in zip(first, second, strict=False)):
             return True
+        if all(mine == theirs for mine, theirs in zip(reversed(first), reversed(second), strict=False)):
+            return True  # one of them begins further up
+        if _DAY.sub("", one) == _DAY.sub("", other) or (_DAY.search(one) and _DAY.search(other)):
+            return True  # two files of a series, one for each day
         # A file of a folder, and a folder in it.
         return (other.endswith("/") and second[: len(first) - 1] == first[:-1] != []) or (
             one.endswith("/") and first[: len(second) - 1] == second[:-1] != []

@@ -77,7 +77,7 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
 
 def _values(text: str, card: Card | None) -> Iterator[Value]:
     if card is None:
-        yield from find_values(text)
+        yield from find_values(cover_program_text(_FRONTMATTER.sub(lambda match: _BLANKED.sub(" ", match[0]), text)))
         return
     above = len(text) - len(card.body)
     lines = text.count("\n", 0, above)
@@ -85,6 +85,8 @@ def _values(text: str, card: Card | None) -> Iterator[Value]:
         yield Value(kind, subject, value, line + lines, start + above, end + above)
 
 
+_FRONTMATTER = re.compile(r"\A---[ \t]*\r?\n.{0,20000}?\n---[ \t]*(?=\r?\n|\Z)", re.DOTALL)
+_BLANKED = re.compile(r"[^\n]")  # so that offsets and lines stay
 _STATEMENT = re.compile(
     r"[ \t]*(?:[-*+][ \t]+|\d{1,3}[.)][ \t]+)?(?P<task>\[[ xX~-]\][ \t]+)?(?:\[[^\]|]{0,80}\|i=[^\]]{0,20}\][ \t]*)?"
 )
