@@ -135,7 +135,7 @@ def live(past: Past) -> dict[str, object]:
     past("index")
     past("verify")
     past("card", "confirm", "staging-proxy")
-    past("tidy", "decay")
+    past("tidy", "decay", "--fix")
     past("sync", "add", "laptop", "--via", "rsync", "--host", "ada@laptop.invalid", "--repos", "~/repos/*")
     past("sync", "run")
     past("status")

@@ -503,7 +503,7 @@ WRITING = {
     "gating": ("note", "gating", "add", "--when", "before a release", "--do", "run the smoke test"),
     "log": ("note", "log", "ran the tests"),
     "decide": ("note", "decision", "Keep the old lexer"),
-    "decay": ("tidy", "decay"),
+    "decay": ("tidy", "decay", "--fix"),
     "reconcile": ("reconcile", "--fix"),
     "ingest": ("ingest",),
 }  # fmt: skip

@@ -247,7 +247,7 @@ READING: dict[str, tuple[str, ...]] = {
     "verify": ("verify",),
     "history": ("history",),
     "wake": ("wake",),
-    "tidy": ("tidy", "--dry-run"),
+    "tidy": ("tidy",),
 }
 WRITING: dict[str, tuple[str, ...]] = {
     "ingest": ("ingest",),

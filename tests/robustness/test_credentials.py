@@ -65,7 +65,7 @@ def everything(place: Place) -> str:
         ["search", "the key for deploys"], ["search", "the key for deploys", "--json"],
         ["wake"], ["wake", "--json"], ["status"], ["status", "--json"],
         ["review", "list"], ["review", "list", "--json"], ["reconcile"], ["history"], ["history", "--json"],
-        ["tidy", "--dry-run"], ["doctor"], ["doctor", "--json"], ["repos"], ["repos", "--json"], ["handoff", "list"],
+        ["tidy"], ["doctor"], ["doctor", "--json"], ["repos"], ["repos", "--json"], ["handoff", "list"],
     ):  # fmt: skip
         done = run_cli(*arguments, cwd=place.repo)
         assert "Traceback" not in done.stderr
@@ -144,7 +144,7 @@ def test_a_credential_of_memory_is_shown_and_cached_nowhere(
         ["verify", "--list-claims", "memory/cards/deploys.md"],
         ["verify", "--list-claims", "memory/cards/deploys.md", "--json"],
         ["verify", "memory/cards/deploys.md"], ["blame", "memory/cards/deploys.md"], ["resolve", "deploys"],
-        ["search", "deploys key", "--verified"], ["search", "deploys", "--explain"], ["tidy"], ["wake"],
+        ["search", "deploys key", "--verified"], ["search", "deploys", "--explain"], ["tidy", "--fix"], ["wake"],
         ["note", "log"],
     ):  # fmt: skip
         done = run_cli(*arguments, cwd=place.repo)

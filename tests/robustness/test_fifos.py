@@ -26,7 +26,7 @@ OF_REPOSITORIES = ("repos", "ingest", "verify", "wake", "status", "repos match",
 OF_INBOXES = ("ingest", "handoff lint", "handoff list", "adopt claude", "status", "sync run", "wake")
 OF_MEMORY = (
     *("ingest", "verify", "wake", "status", "repos match", "card list", "card show staging-proxy"),
-    *("search staging", "tidy", "reconcile", "doctor"),
+    *("search staging", "tidy --fix", "reconcile", "doctor"),
 )
 
 

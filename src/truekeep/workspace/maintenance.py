@@ -19,9 +19,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import apsw
 
 from truekeep.core.errors import Busy
+from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
 from truekeep.core.model import REVIEW
 from truekeep.core.state_dir import STATE
+from truekeep.maintenance.copies import CopiedFile, find_copies
 from truekeep.maintenance.decay import (
     DecayReport,
     Forgetting,
@@ -51,6 +53,7 @@ from truekeep.maintenance.survey.service import FileProblem, Survey, SurveyRefre
 from truekeep.memory.file_scan import CLOCK_TICK_NS
 from truekeep.memory.importance import Tiers
 from truekeep.search.decay_record import DecayRecord, read_decay_record
+from truekeep.text.encoding import decode_text
 from truekeep.verify.checkouts import is_of_workspace
 from truekeep.verify.results import read_counts, read_seals
 from truekeep.workspace.reconciliation import FACTS_DB, ReconcileReport, Reconciliation
@@ -74,6 +77,7 @@ class TidyReport(NamedTuple):
     offered: tuple[ProposalOutcome, ...]
     problems: tuple[FileProblem, ...] = ()
     compared_by: str = "words"
+    copies: tuple[CopiedFile, ...] = ()  # of documents and logs
 
 
 class Maintenance:
@@ -186,7 +190,18 @@ class Maintenance:
 
         offered = self._offered("duplicates", survey, ideas, dry_run=dry_run)
         by = "words and meaning" if uses_meaning(survey) else "words"
-        return TidyReport(tuple(doubles), offered, self._problems(survey), by)
+        copies = () if self._is_nightly else tuple(self._copies(survey))
+        return TidyReport(tuple(doubles), offered, self._problems(survey), by, copies)
+
+    def _copies(self, survey: Survey) -> list[CopiedFile]:
+        """Documents and logs that are copies of others."""
+        texts: dict[str, str] = {}
+        for path in survey.paths_in("documents", "logs"):
+            with suppress(UnsafePath, ChangedSince, OSError):
+                text = decode_text(self._workspace.files.read_bytes(path) or b"")
+                if text:
+                    texts[path] = text
+        return find_copies(texts, survey.is_linked)
 
     def promote(self, *, dry_run: bool = False, progress: Callable[[int, int], None] = lambda *_: None) -> TidyReport:
         """Propose cards for what logs say repeatedly and no card says."""
@@ -237,7 +252,13 @@ class Maintenance:
     # Decay.
 
     def decay(
-        self, *, dry_run: bool = False, archive: bool = False, force: bool = False, by_hand: bool = True
+        self,
+        *,
+        dry_run: bool = False,
+        archive: bool = False,
+        force: bool = False,
+        by_hand: bool = True,
+        progress: Callable[[int, int], None] = lambda *_: None,
     ) -> DecayReport:
         """Drop expired log entries, drafts, processed handoffs and sessions; list cards that need a look.
 
@@ -245,7 +266,7 @@ class Maintenance:
         """
         read_decay_record(os.path.join(self._root, STATE))  # raises before anything is dropped if it cannot be read
         drafts, files = self._workspace.handoffs.prune(dry_run=dry_run, force=force)  # checks the clock first
-        survey, notes, problems = self.survey(), list[str](), list[str]()
+        survey, notes, problems = self.survey(progress), list[str](), list[str]()
         plan, record, moves = self._forgetting(survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems)
         if not dry_run and (plan is not None or moves):
             with self._workspace.writing("decay") as transaction:

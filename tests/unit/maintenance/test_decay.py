@@ -897,7 +897,7 @@ def test_the_command_says_what_and_why(place: Place) -> None:
     put(place, f"memory/{day}.md", "- [context|i=0.3] Wombat\n- [x|i=7] Gibbon\n")
     write_card(place, "old", "Something.", day="2020-01-01")
     at = ("-w", str(place.workspace))
-    dry = run_cli("tidy", "decay", "--dry-run", *at)
+    dry = run_cli("tidy", "decay", *at)
     assert dry.returncode == 0
     assert f"memory/{day}.md" in dry.stdout
     assert "1 entry would leave search" in dry.stdout
@@ -916,7 +916,7 @@ def test_the_command_says_what_and_why(place: Place) -> None:
     }
     assert data["cards"][0]["next"] == "decide"
     assert data["problems"] == [f"memory/{day}.md:2: [x|i=7]: the importance is above 1"]
-    assert run_cli("tidy", "decay", "--exit-code", *at).returncode == 11
+    assert run_cli("tidy", "decay", "--fix", "--exit-code", *at).returncode == 11
     again = run_cli("tidy", "decay", *at)
     assert "nothing expired" in again.stdout
 
@@ -980,7 +980,7 @@ def test_exit_codes(place: Place) -> None:
     assert run_cli("tidy", "decay", "--exit-code", *at).returncode == 10
     put(place, "memory/2026-01-05.md", "- [context|i=0.3] Wombat\n")
     assert run_cli("tidy", "decay", "--exit-code", *at).returncode == 0
-    done = run_cli("tidy", "decay", "--json", *at, TRUEKEEP_MACHINE_ID="another-machine")
+    done = run_cli("tidy", "decay", "--fix", "--json", *at, TRUEKEEP_MACHINE_ID="another-machine")
     assert done.returncode != 0
     assert json.loads(done.stdout)["error"]["code"] == "not-canonical-host"
 
@@ -994,7 +994,7 @@ def test_hostile_kinds_are_shown_harmlessly(place: Place) -> None:
     )
     at = ("-w", str(place.workspace))
     for more in ((), ("--json",)):
-        done = run_cli("tidy", "decay", "--dry-run", *more, *at)
+        done = run_cli("tidy", "decay", *more, *at)
         assert done.returncode == 0
         assert "\x1b" not in done.stdout
         assert "\u202e" not in done.stdout

@@ -327,16 +327,16 @@ def test_cards_that_say_nothing_are_no_doubles(place: Place, body: str) -> None:
 def test_without_an_index_words_decide_and_with_one_all_is_compared_again(place: Place) -> None:
     write_card(place, "one", "- The invoice renderer needs the Liberation fonts, else umlauts come out as boxes.")
     write_card(place, "two", "- Without Liberation fonts, the renderer of invoices prints boxes for umlauts.")
-    done = cli(place, "tidy", "duplicates", "--dry-run", "--json")
+    done = cli(place, "tidy", "duplicates", "--json")
     told = json.loads(done.stdout)
     assert (told["compared_by"], told["duplicates"]) == ("words", [])
-    assert "by words only" in cli(place, "tidy", "duplicates", "--dry-run").stdout
+    assert "by words only" in cli(place, "tidy", "duplicates").stdout
     with place.open() as workspace:
         workspace.search.index()
-    told = json.loads(cli(place, "tidy", "duplicates", "--dry-run", "--json").stdout)
+    told = json.loads(cli(place, "tidy", "duplicates", "--json").stdout)
     assert told["compared_by"] == "words and meaning"
     assert len(told["duplicates"]) == 1
-    assert "by words only" not in cli(place, "tidy", "duplicates", "--dry-run").stdout
+    assert "by words only" not in cli(place, "tidy", "duplicates").stdout
 
 
 def test_what_was_turned_down_stays_so_until_a_card_changed_a_lot(place: Place) -> None:
@@ -513,7 +513,7 @@ def test_no_key_is_copied_or_shown(place: Place, path: str) -> None:
     more = f"owner: {key}\n" if path == "owner" else ""
     write_card(place, "one", body, topic=key if path == "topic" else "one", more=more)
     write_card(place, "two", LOCKS, topic="two" if path != "topic" else f"{key}!", more="owner: Bob\n")
-    for arguments in (("--json",), ()):
+    for arguments in (("--json",), ("--fix",)):
         done = cli(place, "tidy", "duplicates", *arguments)
         assert key.lower() not in (done.stdout + done.stderr).lower()
     assert place.drafts() == []
@@ -524,6 +524,6 @@ def test_a_likeness_is_told_where_it_was_measured(place: Place) -> None:
     write_card(place, "one", "- The proxy buffers uploads, so the limit is sixty-four.", topic="Upload limit")
     write_card(place, "two", "- Uploads time out after a minute on slow lines.", topic="Upload limit")
     point_at_all(place)
-    rows = [line for line in cli(place, "tidy", "duplicates", "--dry-run").stdout.splitlines() if "same topic" in line]
+    rows = [line for line in cli(place, "tidy", "duplicates").stdout.splitlines() if "same topic" in line]
     assert any(line.startswith("memory/cards/") for line in rows)
     assert not any("%" in line for line in rows)

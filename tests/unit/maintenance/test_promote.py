@@ -119,8 +119,8 @@ def test_nothing_of_a_credential_is_shown(place: Place, arguments: tuple[str, ..
     put(place, "memory/2026-03-01.md", f"# Day\n\n- [secret|i=0.95] The token is {TOKEN}\n")
     for day in ("2026-11-02", "2026-11-05", "2026-11-09"):
         log(place, day, f"The deploy of the shop needs the token {TOKEN} as a header.")
-    for dry_run in (("--dry-run",), ()):
-        done = run_cli("tidy", "promote", *dry_run, *arguments, "--workspace", str(place.workspace))
+    for fix in ((), ("--fix",)):
+        done = run_cli("tidy", "promote", *fix, *arguments, "--workspace", str(place.workspace))
         shown = (done.stdout + done.stderr).lower()
         assert TOKEN.lower() not in shown
         assert TOKEN.lower()[4:20] not in shown

@@ -41,7 +41,7 @@ def test_two_repositories_have_a_card_each_for_one_topic(place: Place, is_one_ru
         "- [Release (llm)](memory/cards/llm-release.md)",
         "- [Release (flask)](memory/cards/flask-release.md)",
     ]
-    for command in (["reconcile"], ["tidy", "duplicates", "--dry-run"], ["status"]):
+    for command in (["reconcile"], ["tidy", "duplicates"], ["status"]):
         done = run_cli(*command, "--workspace", str(place.workspace), cwd=place.base)
         assert "Release (" not in done.stdout, (command, done.stdout)
         assert "twice" not in done.stdout.replace("no topic twice", ""), (command, done.stdout)

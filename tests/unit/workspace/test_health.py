@@ -140,7 +140,7 @@ def test_status_counts_the_cards_that_decay_lists(place: Place) -> None:
     assert len(stale) == 5
     assert reading.said == "2 past 90 days, 3 undated, least recently updated: older.md, 170 days ago"
     assert "`truekeep tidy decay` lists these 5" in reading.hint
-    assert "; 3 of them undated" in run_cli("tidy", "decay", "--dry-run", "-w", str(place.workspace)).stdout
+    assert "; 3 of them undated" in run_cli("tidy", "decay", "-w", str(place.workspace)).stdout
 
 
 def test_a_card_of_no_day_is_to_look_at_as_decay_says(place: Place) -> None:

@@ -13,7 +13,6 @@ import click
 from truekeep.core.dates import many, short_age
 from truekeep.interfaces.cli.json_fields import to_json
 from truekeep.interfaces.cli.options import (
-    dry_run_option,
     exit_code_option,
     in_workspace,
     json_flag,
@@ -41,25 +40,26 @@ Row = tuple[str, str, str]
 
 
 @click.group(invoke_without_command=True)
-@dry_run_option
+@click.option("--fix", is_flag=True, help="Expire what is listed, and send the proposals to review.")
 @json_flag
 @workspace_option
 @click.pass_context
-def tidy(ctx: click.Context, dry_run: bool, workspace: str | None) -> None:
-    """Expire old log entries, merge duplicates, promote recurring notes.
+def tidy(ctx: click.Context, fix: bool, workspace: str | None) -> None:
+    """Find old log entries, duplicates and recurring notes.
 
-    Without a command: runs decay, duplicates and promote in this order. Everything written is in `truekeep history`,
-    and `truekeep undo` reverts it. Doubtful changes are proposed in `truekeep review`.
+    Without a command: runs decay, duplicates and promote in this order. Nothing is changed without --fix; everything
+    that --fix writes is in `truekeep history`, `truekeep undo` reverts it, and proposals wait in `truekeep review`.
 
-    Example: truekeep tidy --dry-run
+    Example: truekeep tidy --fix
     """
+    dry_run = not fix
     if ctx.invoked_subcommand is not None:
         return
     opened = open_workspace(ctx, workspace)
     with ProgressDisplay("cleaning up") as display:
-        decayed = opened.maintenance.decay(dry_run=dry_run)
+        decayed = opened.maintenance.decay(dry_run=dry_run, progress=display.count)
         doubled = opened.maintenance.duplicates(dry_run=dry_run, progress=display.count)
-        lasting = opened.maintenance.promote(dry_run=dry_run)
+        lasting = opened.maintenance.promote(dry_run=dry_run, progress=display.count)
 
     def render() -> Iterator[Shown]:
         yield style("decay", bold=True)
@@ -75,14 +75,14 @@ def tidy(ctx: click.Context, dry_run: bool, workspace: str | None) -> None:
 
 
 @tidy.command()
-@dry_run_option
+@click.option("--fix", is_flag=True, help="Do what is listed.")
 @click.option("--archive", is_flag=True, help="Move fully expired logs to memory/archive.")
 @click.option("--all", "every", is_flag=True, help="Show all rows.")
 @click.option("--force", is_flag=True, help="Proceed even if the clock looks wrong.")
 @exit_code_option("Exit 10 if there was nothing to do, 11 if something needs a decision.")
 @in_workspace
-def decay(opened: Workspace, dry_run: bool, archive: bool, every: bool, force: bool, exit_code: bool) -> int:
-    """Expire old entries, and list cards that need a look.
+def decay(opened: Workspace, fix: bool, archive: bool, every: bool, force: bool, exit_code: bool) -> int:
+    """List old entries and cards that need a look; --fix expires the entries.
 
     Tagged entries of daily logs, such as "- [context|i=0.3] ran the tests", leave search when they expire; the logs are
     not changed, and untagged text never expires. Old drafts and processed handoffs are removed, and old sessions leave
@@ -91,10 +91,11 @@ def decay(opened: Workspace, dry_run: bool, archive: bool, every: bool, force: b
 
     With --archive, a fully expired log moves to memory/archive, where `search --store archive` finds it.
 
-    Example: truekeep tidy decay --dry-run
+    Example: truekeep tidy decay --fix
     """
-    with ProgressDisplay("looking for expired entries"):
-        done = opened.maintenance.decay(dry_run=dry_run, archive=archive, force=force)
+    dry_run = not fix
+    with ProgressDisplay("looking for expired entries") as display:
+        done = opened.maintenance.decay(dry_run=dry_run, archive=archive, force=force, progress=display.count)
     shown = render_decay(done, opened.config.decay, dry_run=dry_run, every=every)
     emit("tidy-decay", {"dry_run": dry_run, **to_json(done)}, shown)
     if exit_code and (done.cards or done.problems):
@@ -168,18 +169,20 @@ def _by_log(entries: Sequence[Expiry]) -> list[tuple[tuple[str, str], int]]:
 
 
 @tidy.command()
-@dry_run_option
+@click.option("--fix", is_flag=True, help="Send the proposals to review.")
 @in_workspace
-def duplicates(opened: Workspace, dry_run: bool) -> None:
-    """Find duplicate cards, and propose merging them.
+def duplicates(opened: Workspace, fix: bool) -> None:
+    """Find duplicate cards, and documents that are copies.
 
     Finds cards with the same topic, or with the same content by words and meaning; also cards repeated by an
-    instruction file (CLAUDE.md, AGENTS.md) of their repository. Each merge is a draft that keeps every line of both;
-    nothing changes until you approve it. Cards that differ in a number, a name, a negation or an opposite are not
-    duplicates; two such cards with one topic are reported, not merged.
+    instruction file (CLAUDE.md, AGENTS.md) of their repository. With --fix, each merge is a draft that keeps every line
+    of both; nothing changes until you approve it. Cards that differ in a number, a name, a negation or an opposite are
+    not duplicates; two such cards with one topic are reported, not merged. Of documents and logs, whole copies and
+    repeated sections are listed, with the file to keep; deleting the other is up to you.
 
-    Example: truekeep tidy duplicates --dry-run
+    Example: truekeep tidy duplicates --fix
     """
+    dry_run = not fix
     with ProgressDisplay("comparing cards") as display:
         found = opened.maintenance.duplicates(dry_run=dry_run, progress=display.count)
     shown = (*_render_duplicates(found, dry_run=dry_run), *_render_problems(found.problems))
@@ -187,7 +190,8 @@ def duplicates(opened: Workspace, dry_run: bool) -> None:
 
 
 def _duplicates_json(found: TidyReport) -> dict[str, Any]:
-    return {"compared_by": found.compared_by, "duplicates": found.doubles, **_promoted_json(found)}
+    told = {"compared_by": found.compared_by, "duplicates": found.doubles, "copies": found.copies}
+    return {**told, **_promoted_json(found)}
 
 
 def _promoted_json(found: TidyReport) -> dict[str, Any]:
@@ -202,32 +206,44 @@ def _render_duplicates(found: TidyReport, *, dry_run: bool) -> Iterator[Shown]:
         ]
         yield Table(["card", "card", "why", "likeness"], rows)
         yield from render_more(len(found.doubles))
-    yield from render_offers(found.offered, dry_run=dry_run)
-    if not found.offered and not found.doubles:
-        yield "no duplicate cards"
+    if found.copies:
+        copies = [[item.place, item.kept_place, item.why, many(item.lines, "line")] for item in found.copies[:MAX_SHOWN]]
+        yield Table(["copy", "keep", "why", "size"], copies)
+        yield from render_more(len(found.copies))
+        yield "next: compare the two, and delete the copy"
+    yield from _render_proposals(found, dry_run=dry_run)
+    if not found.offered and not found.doubles and not found.copies:
+        yield "no duplicates"
     if found.compared_by == "words":
         yield "compared by words only; run `truekeep index` to compare by meaning too"
 
 
 @tidy.command()
-@dry_run_option
+@click.option("--fix", is_flag=True, help="Send the proposals to review.")
 @in_workspace
-def promote(opened: Workspace, dry_run: bool) -> None:
-    """Propose cards for recurring notes in daily logs.
+def promote(opened: Workspace, fix: bool) -> None:
+    """Find recurring rules and facts in daily logs that no card has.
 
-    Finds what logs say on three days, or mark as structural ("- [decision|i=0.9] ..."), and no card contains yet. Each
-    is a draft with the lines it comes from.
+    Finds what logs say on three days, or mark as structural ("- [decision|i=0.9] ..."), and no card contains yet. What
+    programs write into logs is left out. With --fix, each is a draft with the lines it comes from.
 
-    Example: truekeep tidy promote --dry-run
+    Example: truekeep tidy promote --fix
     """
+    dry_run = not fix
     with ProgressDisplay("reading logs") as display:
         found = opened.maintenance.promote(dry_run=dry_run, progress=display.count)
     shown = (*_render_promoted(found, dry_run=dry_run), *_render_problems(found.problems))
     emit("tidy-promote", {"dry_run": dry_run, **_promoted_json(found)}, shown)
 
 
-def _render_promoted(found: TidyReport, *, dry_run: bool) -> Iterator[Shown]:
+def _render_proposals(found: TidyReport, *, dry_run: bool) -> Iterator[Shown]:
     yield from render_offers(found.offered, dry_run=dry_run)
+    if dry_run and any(item.state == "proposed" for item in found.offered):
+        yield "next: add --fix to send these to review"
+
+
+def _render_promoted(found: TidyReport, *, dry_run: bool) -> Iterator[Shown]:
+    yield from _render_proposals(found, dry_run=dry_run)
     if not found.offered:
         yield "nothing to promote"
 

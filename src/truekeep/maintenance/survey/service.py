@@ -319,6 +319,16 @@ class Survey:
             rows: list[Any] = self.db.execute(statements, (key,)).fetchall()
             yield [LogStatement(*row) for row in rows]
 
+    def paths_in(self, *stores: str) -> list[str]:
+        """The files of these stores."""
+        query = f"SELECT path FROM files WHERE store IN ({','.join('?' * len(stores))}) ORDER BY path"  # noqa: S608
+        return [str(row[0]) for row in self.db.execute(query, stores)]
+
+    def is_linked(self, path: str) -> bool:
+        """Whether another memory file points at this one."""
+        query = "SELECT 1 FROM links JOIN files ON files.id = file WHERE target = ?1 AND path != ?1 LIMIT 1"
+        return self.db.execute(query, (path,)).get is not None
+
     def statements_of(self, path: str) -> set[str]:
         """The different statements of one log."""
         query = "SELECT DISTINCT text FROM log_statements JOIN files ON files.id = file WHERE path = ?"

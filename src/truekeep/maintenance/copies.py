@@ -1,0 +1,136 @@
+"""Documents and logs that are copies of others, and sections that a document repeats.
+
+A copy is a whole text that is somewhere else as well: the same lines, or all of its lines inside a larger file. Reports
+of a series are alike because one program writes them, so files that differ in a day only are not compared, nor is what
+a harness keeps of sessions. Nothing here proposes a draft: the file to keep is named, and a person deletes the other.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+from truekeep.memory.file_scan import is_dated
+from truekeep.text.program_text import find_program_lines
+
+MIN_LINES = 5  # of a text that is worth telling about
+MIN_LINES_INSIDE = 10  # of a text that is a part of another
+MIN_CHARS = 300
+INSIDE = 0.97  # of the lines of a text that is a part of another
+_TELLING_CHARS = 20  # of a line that is no mere "Done"
+_MIN_ADDED = 2  # headings with a day, in a file to which days are added; or of one text, in one to which reports are
+_COMMON = 6  # files that have a line which is everywhere, and tells nothing
+_NUMBERS = re.compile(r"\d+")
+
+
+class CopiedFile(NamedTuple):
+    """A file, or a section of one, that is somewhere else as well."""
+
+    path: str  # the copy
+    line: int  # where the repeated section begins; 0 for a whole file
+    kept: str  # the file that has all of it
+    kept_line: int
+    why: str  # "the same text", "all of it is there" or "the same section"
+    lines: int
+
+    @property
+    def place(self) -> str:
+        return f"{self.path}:{self.line}" if self.line else self.path
+
+    @property
+    def kept_place(self) -> str:
+        return f"{self.kept}:{self.kept_line}" if self.kept_line else self.kept
+
+
+class _Text(NamedTuple):
+    lines: tuple[str, ...]
+    telling: frozenset[str]
+    is_harness_made: bool
+
+
+def find_copies(texts: Mapping[str, str], is_linked: Callable[[str], bool] = lambda _: False) -> list[CopiedFile]:
+    """The copies among documents and logs, whole files first. `is_linked`: whether another memory points at a file."""
+    read = {path: _read(text) for path, text in texts.items()}
+    found: dict[str, CopiedFile] = {}
+    for copy in (*_same_files(read, is_linked), *_parts(read)):
+        found.setdefault(copy.path, copy)
+    sections = [item for path, text in texts.items() if path not in found for item in _sections(path, text)]
+    return [*found.values(), *sections]
+
+
+def _read(text: str) -> _Text:
+    lines = tuple(line.strip() for line in text.split("\n") if line.strip())
+    telling = frozenset(line for line in lines if len(line) >= _TELLING_CHARS)
+    by_program = find_program_lines(text)
+    kinds = Counter(by_program.values())
+    is_harness_made = kinds["session"] + kinds["generated"] > len(lines) // 2
+    return _Text(lines, telling, is_harness_made)
+
+
+def _same_files(read: Mapping[str, _Text], is_linked: Callable[[str], bool]) -> Iterator[CopiedFile]:
+    by_text: dict[tuple[str, ...], list[str]] = {}
+    for path, text in read.items():
+        if len(text.telling) >= MIN_LINES and sum(map(len, text.lines)) >= MIN_CHARS:
+            by_text.setdefault(text.lines, []).append(path)
+    for paths in by_text.values():
+        kept, *others = sorted(paths, key=lambda path: (not is_linked(path), is_dated(path), path.count("/"), path))
+        for other in others:
+            if not _are_series(kept, other):
+                yield CopiedFile(other, 0, kept, 0, "the same text", len(read[other].lines))
+
+
+def _parts(read: Mapping[str, _Text]) -> Iterator[CopiedFile]:
+    """Files that are wholly inside another one. What was put together on one day is made of parts, and left alone."""
+    places: dict[str, list[str]] = {}
+    for path, text in read.items():
+        for line in text.telling:
+            places.setdefault(line, []).append(path)
+    for path, text in read.items():
+        if len(text.telling) < MIN_LINES_INSIDE or text.is_harness_made:
+            continue
+        shared: Counter[str] = Counter()
+        for line in text.telling:
+            if len(places[line]) <= _COMMON:
+                shared.update(other for other in places[line] if other != path)
+        for other, count in shared.most_common(3):
+            larger = read[other]
+            is_all = count >= INSIDE * len(text.telling) and len(larger.telling) > len(text.telling)
+            if is_all and not larger.is_harness_made and not is_dated(path) and not is_dated(other):
+                yield CopiedFile(path, 0, other, 0, "all of it is there", len(text.lines))
+                break
+
+
+def _are_series(one: str, other: str) -> bool:
+    """Whether two files are one report on two days."""
+    return is_dated(one) and is_dated(other) and _NUMBERS.sub("", one) == _NUMBERS.sub("", other)
+
+
+def _sections(path: str, text: str) -> Iterator[CopiedFile]:
+    """The first section that one document has twice. A file to which days are added repeats itself, and is left alone."""
+    headings = Counter(line.strip() for line in text.split("\n") if line.startswith("#"))
+    days = sum(count for heading, count in headings.items() if is_dated(heading))
+    if is_dated(path) or days >= _MIN_ADDED or max(headings.values(), default=0) > _MIN_ADDED:
+        return
+    seen: dict[tuple[str, ...], int] = {}
+    for line, section in _split(text.split("\n")):
+        body = tuple(item.strip() for item in section if item.strip())
+        if sum(len(item) >= _TELLING_CHARS for item in body) < MIN_LINES:
+            continue
+        first = seen.setdefault(body, line)
+        if first != line:
+            yield CopiedFile(path, line, path, first, "the same section", len(body))
+            return
+
+
+def _split(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+    """The sections of a text, each with the line of its heading."""
+    start, section = 1, list[str]()
+    for number, line in enumerate(lines, 1):
+        if line.startswith("#"):
+            yield start, section
+            start, section = number, [line]
+        else:
+            section.append(line)
+    yield start, section
