@@ -111,6 +111,7 @@ class DecayReport(NamedTuple):
     drafts: tuple[str, ...] = ()  # their ids
     processed: tuple[str, ...] = ()
     sessions: int = 0  # that left the index
+    tagged: int = 0  # entries of logs with an importance; others never expire
     cards: tuple[Stale, ...] = ()
     problems: tuple[str, ...] = ()  # what cannot be read, each with its place
     notes: tuple[str, ...] = ()

@@ -117,7 +117,9 @@ class RepeatedStatement(NamedTuple):
         return len({place.day for place in self.places})
 
 
-def lasting_statements(survey: Survey, *, structural: float) -> list[RepeatedStatement]:
+def lasting_statements(
+    survey: Survey, *, structural: float, is_tagged_only: bool = False
+) -> list[RepeatedStatement]:
     """Lasting statements of logs: tagged as structural, or repeated on several days. Similar ones are one."""
     groups = _Groups(WordWeights(survey))
     for entry in survey.entries():
@@ -133,12 +135,11 @@ def lasting_statements(survey: Survey, *, structural: float) -> list[RepeatedSta
             if _JOURNAL.fullmatch(path) and lasts(bare := _unstruck(text)):
                 groups.add(LogPlace(day, path, line, bare), "", 0.0)
     found = [group.statement() for group in groups.all]
-    return [
-        item
-        for item in found
-        if item.importance >= structural
-        or (item.days >= MIN_DAYS and reads_as_lasting(item.text) and not _is_form(survey, item))
-    ]
+    tagged = [item for item in found if item.importance >= structural]
+    if is_tagged_only:
+        return tagged
+    often = [item for item in found if item.importance < structural and item.days >= MIN_DAYS]
+    return tagged + [item for item in often if reads_as_lasting(item.text) and not _is_form(survey, item)]
 
 
 @lru_cache(maxsize=10_000)
@@ -309,9 +310,14 @@ def _passages(card: Card) -> Iterator[set[str]]:
         yield {*topic, *one, *other}
 
 
-def promotion_ideas(survey: Survey, read: Read, *, structural: float) -> Iterator[Idea]:
-    """A proposed card for each lasting statement that no card has, the most important first."""
-    statements = lasting_statements(survey, structural=structural)
+def promotion_ideas(
+    survey: Survey, read: Read, *, structural: float, is_tagged_only: bool = False
+) -> Iterator[Idea]:
+    """A proposed card for each lasting statement that no card has, the most important first.
+
+    `is_tagged_only`: only what a log tags as structural, because most of what logs repeat nobody wants as a card.
+    """
+    statements = lasting_statements(survey, structural=structural, is_tagged_only=is_tagged_only)
     statements.sort(key=lambda item: (-item.importance, -item.days, item.places[0]))
     names: set[str] = set()
     weights = WordWeights(survey)

@@ -203,14 +203,16 @@ class Maintenance:
                     texts[path] = text
         return find_copies(texts, survey.is_linked)
 
-    def promote(self, *, dry_run: bool = False, progress: Callable[[int, int], None] = lambda *_: None) -> TidyReport:
-        """Propose cards for what logs say repeatedly and no card says."""
+    def promote(
+        self, *, dry_run: bool = False, progress: Callable[[int, int], None] = lambda *_: None
+    ) -> TidyReport:
+        """Propose cards for what logs tag as structural, or, for a person, say repeatedly, and no card says."""
         survey = self.survey(progress)
         structural, read = self._workspace.config.decay.structural, self._workspace.files.read_bytes
         offered = self._offered(
-            "promote",
+            "promote tagged" if self._is_nightly else "promote",
             survey,
-            lambda: promotion_ideas(survey, read, structural=structural),
+            lambda: promotion_ideas(survey, read, structural=structural, is_tagged_only=self._is_nightly),
             dry_run=dry_run,
         )
         return TidyReport((), offered, self._problems(survey))
@@ -290,6 +292,7 @@ class Maintenance:
             drafts=tuple(draft.id for draft in drafts),
             processed=tuple(files),
             sessions=sessions,
+            tagged=survey.count("entries"),
             cards=() if self._is_nightly else tuple(self._stale_cards(survey)),
             problems=(*bad, *problems),
             notes=(*notes, *told),

@@ -118,7 +118,10 @@ def render_decay(done: DecayReport, settings: DecayConfig, *, dry_run: bool, eve
         (len(done.processed), "processed file", "removed"),
         (done.sessions, "session", "out of search"),
     )
-    told = ", ".join(f"{many(count, what)} {become}" for count, what, become in counts if count) or "nothing expired"
+    told = ", ".join(f"{many(count, what)} {become}" for count, what, become in counts if count)
+    if not told:
+        is_untagged = done.tagged == 0
+        told = "nothing expired: untagged log entries stay" if is_untagged else "nothing expired"
     yield f"{'would be: ' if dry_run and done.has_changes else ''}{told}"
     if done.cards:
         wanting = sum(not card.is_checked for card in done.cards)
