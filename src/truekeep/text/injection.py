@@ -4,17 +4,23 @@ A handoff that asks for standing consent, for silence towards the user, or for a
 so that it is shown last and is never the only ground for an action. The phrases (`phrases/injection.*.toml`) catch
 plain attempts only: an attacker who takes trouble gets past them, so text without a label is not safe. This module only
 finds; `handoffs/policy.py` decides what is quarantined.
+
+In a workspace that its owner and their agents write, orders are common and meant: what may be run, what needs no
+question, how something is installed. `find_planted` is for such files. It reports only what nobody writes for their own
+agents, and nothing in the files that are made of instructions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from truekeep.text.instruction_files import is_instruction_file
 from truekeep.text.linear_regex import compile_linear
 from truekeep.text.phrases import expand_names, load_phrases
+from truekeep.text.program_text import find_program_lines
 from truekeep.text.unicode import SPACED_LETTERS, clip, fold, is_plain, reveal_hidden
 
 MAX_EXCERPT = 120
@@ -23,6 +29,10 @@ MAX_NEGATED_PER_KIND = (
     64  # requests that a negation turns round; more in one text are taken as orders, to bound the work
 )
 
+_PLANTED_KINDS = ("override", "concealment", "exfiltration", "authority")
+_BANS_BY_STRANGERS = ("concealment", "authority")
+_OWN_RULES = ("rules/", "skills/", ".learnings/")
+_MEMORY_NAMES = ("MEMORY.md", "HANDOVER.md")  # agents read them at every start, and write them, too
 KINDS = ("override", "consent", "concealment", "weakening", "remote-code", "exfiltration", "authority")
 
 _GAP = r"(?:[\s*_>\"'`~]+)"
@@ -45,6 +55,43 @@ class Instruction:
 
 def find_instructions(text: str) -> tuple[Instruction, ...]:
     """Every phrase that tries to steer the reader, at most one of a kind per line, in the order of the lines."""
+    return _find(text, KINDS, ("requests", "marks"))
+
+
+def find_planted(path: str, text: str) -> tuple[Instruction, ...]:
+    """Orders in a memory file of a workspace that its owner would not have written for their own agents.
+
+    Not reported: the owner's instruction files, what a harness kept of sessions, and what only quotes or describes an
+    order. A mailing came from outside, so every order in it counts.
+    """
+    name = path.rpartition("/")[2]
+    if path.startswith(_OWN_RULES) or (is_instruction_file(path) and name not in _MEMORY_NAMES):
+        return ()
+    every = find_instructions(text)
+    if not every:
+        return ()
+    programs = find_program_lines(text)
+    planted = (*_find(text, _PLANTED_KINDS, ("requests",)), *_find(text, _BANS_BY_STRANGERS, ("marks",)))
+    own = {(item.line, item.kind) for item in planted}
+    lines = text.split("\n")
+    return tuple(
+        item
+        for item in every
+        if programs.get(item.line) == "mail"
+        or (programs.get(item.line) != "session" and (item.line, item.kind) in own and not _is_told(lines, item))
+    )
+
+
+def _is_told(lines: Sequence[str], item: Instruction) -> bool:
+    """Whether a line quotes an order, or tells of one."""
+    line = lines[item.line - 1] if item.line <= len(lines) else ""
+    start = line.find(item.excerpt[:12])
+    if start > 0 and line[start - 1] in "\"'`“‘«「『" or line.lstrip().startswith("|"):
+        return True
+    return _compiled(load_phrases("injection").any_of("told")).search(_lower(line.encode("utf-8", "replace"))) is not None
+
+
+def _find(text: str, kinds: tuple[str, ...], tables: tuple[str, ...]) -> tuple[Instruction, ...]:
     shown = text.encode("utf-8", "replace")
     # Emphasis inside a word (ig**no**re) hides it from a pattern, but not from a reader.
     unmarked = [shown.translate(None, b"*")] if b"*" in shown else []
@@ -55,8 +102,8 @@ def find_instructions(text: str) -> tuple[Instruction, ...]:
         lowered = _lower(view)
         if _any_phrase().search(lowered) is None:
             continue
-        for kind in KINDS:
-            for start, end in _iter_phrases(kind, lowered):
+        for kind in kinds:
+            for start, end in _iter_phrases(kind, lowered, tables):
                 line = 1 + view.count(b"\n", 0, start)
                 if (line, kind) not in found:
                     found[line, kind] = Instruction(kind=kind, excerpt=_excerpt(view, start, end), line=line)
@@ -80,8 +127,8 @@ def _iter_views(text: str, shown: bytes) -> Iterator[bytes]:
         yield fold(revealed, newlines=True).encode()
 
 
-def _iter_phrases(kind: str, view: bytes) -> Iterator[tuple[int, int]]:
-    for table in ("requests", "marks"):
+def _iter_phrases(kind: str, view: bytes, tables: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+    for table in tables:
         phrases = _compiled_kind(table, kind)
         at = found = negated = 0
         while phrases is not None and found < MAX_PER_KIND and (match := phrases.search(view, at)) is not None:

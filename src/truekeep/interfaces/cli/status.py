@@ -377,10 +377,11 @@ def _moment(at: float) -> str:
 @workspace_option
 @click.pass_context
 def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str | None) -> int:
-    """List format problems in memory files, with place and reason.
+    """List problems in memory files, with place and reason.
 
     Frontmatter that is missing, broken or impossible (a future date, updated before created), text that is not UTF-8,
-    importance tags that cannot be parsed, and unreadable files and folders.
+    importance tags that cannot be parsed, what looks like a credential, orders to the reading agent that its owner would
+    not write, and unreadable files and folders.
 
     Example: truekeep status problems --json
     """

@@ -19,11 +19,13 @@ from truekeep.memory.importance import TaggedEntry, parse_entries
 from truekeep.memory.links import find_links
 from truekeep.memory.values import Value, find_values
 from truekeep.text.encoding import decode_text
+from truekeep.text.injection import find_planted
 from truekeep.text.program_text import cover_program_text
-from truekeep.text.secrets.scanner import cover_secrets, mask_lines, withhold
+from truekeep.text.secrets.scanner import cover_secrets, find_secrets, mask_lines, withhold
 from truekeep.text.tables import iter_prose
 from truekeep.text.words import cjk_pairs
 
+_MAX_TEXT_PROBLEMS = 20  # of one kind in one file
 DAYS = ("created", "updated", "confirmed")
 _CARDS = f"{CARDS}/"
 
@@ -56,6 +58,7 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
         what = "it is not UTF-8 text: convert it, for example: iconv -f windows-1252 -t utf-8"
         return Facts(day, problems=((1, "not-text", what),))
     problems = list(card_problems(card)) if card is not None else []
+    problems += _text_problems(path, whole, text)
     entries: list[TaggedEntry] = []
     statements: Iterable[tuple[int, str]] = ()
     if store == "logs":
@@ -73,6 +76,16 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
         values=tuple(_values(text, card)) if path != INDEX and store != "archive" else (),
         problems=tuple(problems),
     )
+
+
+def _text_problems(path: str, whole: str, covered: str) -> Iterator[tuple[int, str, str]]:
+    """Credentials in a file, and orders that somebody may have planted there."""
+    if covered != whole:
+        for secret in find_secrets(whole)[:_MAX_TEXT_PROBLEMS]:
+            line = whole.count("\n", 0, secret.start) + 1
+            yield line, "credential", f"looks like a credential ({secret.rule}); take it out, and revoke it"
+    for order in find_planted(path, covered)[:_MAX_TEXT_PROBLEMS]:
+        yield order.line, "planted-order", f"{order.kind}: {order.excerpt}"
 
 
 def _values(text: str, card: Card | None) -> Iterator[Value]:
