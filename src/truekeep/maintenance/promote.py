@@ -73,7 +73,10 @@ _MIN_FORM_LINES = 3  # that the files of a statement have in common besides it: 
 _STATUS = re.compile(r"[^.:!?]{1,60}:\s*(?P<value>\S.{0,60})")
 _MAX_STATUS_WORDS = 3  # "Themes reviewed: none today"
 _DATED = re.compile(r"\b(?:19|20)\d\d-\d\d-\d\d|\A\W*\d{1,2}[:.]\d\d\b|\b\d{1,2}:\d\d:\d\d\b")
-_NO_PROSE = re.compile(r"`[^`]*`|https?://\S+|\S+@\S+\.\w+|(?:[\w.~-]*/)+[\w.-]*|\b[\w-]+\.(?:md|py|sh|jsonl?|ya?ml|csv|ts|js)\b")
+_NO_PROSE = re.compile(
+    r"`[^`]*`|https?://\S+|\S+@\S+\.\w+|\w+(?::[\w-]+){2,}|(?:[\w.~-]*/)+[\w.-]*"
+    r"|\b[\w-]+\.(?:md|py|sh|jsonl?|ya?ml|csv|ts|js)\b"
+)
 _MIN_PROSE_CHARS = 0.5  # of a statement that are not paths, addresses and code
 _WELL_KNOWN = ("MEMORY.md", "AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md", "CLAUDE.md")
 _SAID_ELSEWHERE = 0.8  # of a statement's words in two neighbouring lines of such a file
@@ -117,9 +120,7 @@ class RepeatedStatement(NamedTuple):
         return len({place.day for place in self.places})
 
 
-def lasting_statements(
-    survey: Survey, *, structural: float, is_tagged_only: bool = False
-) -> list[RepeatedStatement]:
+def lasting_statements(survey: Survey, *, structural: float, is_tagged_only: bool = False) -> list[RepeatedStatement]:
     """Lasting statements of logs: tagged as structural, or repeated on several days. Similar ones are one."""
     groups = _Groups(WordWeights(survey))
     for entry in survey.entries():
@@ -310,9 +311,7 @@ def _passages(card: Card) -> Iterator[set[str]]:
         yield {*topic, *one, *other}
 
 
-def promotion_ideas(
-    survey: Survey, read: Read, *, structural: float, is_tagged_only: bool = False
-) -> Iterator[Idea]:
+def promotion_ideas(survey: Survey, read: Read, *, structural: float, is_tagged_only: bool = False) -> Iterator[Idea]:
     """A proposed card for each lasting statement that no card has, the most important first.
 
     `is_tagged_only`: only what a log tags as structural, because most of what logs repeat nobody wants as a card.

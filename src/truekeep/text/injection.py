@@ -88,7 +88,9 @@ def _is_told(lines: Sequence[str], item: Instruction) -> bool:
     start = line.find(item.excerpt[:12])
     if start > 0 and line[start - 1] in "\"'`“‘«「『" or line.lstrip().startswith("|"):
         return True
-    return _compiled(load_phrases("injection").any_of("told")).search(_lower(line.encode("utf-8", "replace"))) is not None
+    return (
+        _compiled(load_phrases("injection").any_of("told")).search(_lower(line.encode("utf-8", "replace"))) is not None
+    )
 
 
 def _find(text: str, kinds: tuple[str, ...], tables: tuple[str, ...]) -> tuple[Instruction, ...]:

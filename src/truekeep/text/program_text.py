@@ -18,6 +18,21 @@ from truekeep.text.phrases import load_phrases
 OPENCLAW_INBOUND = ("(untrusted metadata):", "(untrusted, for context):", "⟦openclaw:ctx⟧")
 """How a line ends below which OpenClaw puts what it knows about a message."""
 
+OPENCLAW_PROMPTS = (
+    "[cron:",
+    "[Inter-session message]",
+    "Read HEARTBEAT.md",
+    "A scheduled reminder has been triggered.",
+    "A scheduled cron event was triggered",
+    "An async command you ran earlier has completed.",
+    "An async command completion event was triggered",
+    "A new session was started via",
+    "Pre-compaction memory flush",
+    "OpenClaw runtime context",
+    "OpenClaw runtime event.",
+)
+"""How the messages begin that OpenClaw sends in the place of its user."""
+
 _MIN_ALIKE = 3  # lines of one shape that make a listing
 _MIN_TURNS = 2  # of each side that make a dialogue
 _EDGE_LINES = 4  # at either end of a text, where a report names its program
@@ -103,7 +118,7 @@ def _first_turn(lines: Sequence[str]) -> int | None:
 
 def _prompt_lines(lines: Sequence[str]) -> Iterator[int]:
     """What a harness puts into a session: prompts, notices, and metadata with the JSON below it."""
-    prompts = _compiled("prompts")
+    notices = _compiled("notices")
     is_json = False
     after_metadata = False
     for number, line in enumerate(lines, 1):
@@ -116,11 +131,12 @@ def _prompt_lines(lines: Sequence[str]) -> Iterator[int]:
             is_json = True
             yield number
             continue
-        said = bare[:_MAX_LINE_CHARS]
-        turn = _TURN.match(said)
-        said = said[turn.end() :].lstrip() if turn else said
+        turn = _TURN.match(bare)
+        said = bare[turn.end() if turn else 0 :][:_MAX_LINE_CHARS].lstrip()
         after_metadata = bare.endswith(OPENCLAW_INBOUND) or (after_metadata and not bare)
-        if bare.endswith(OPENCLAW_INBOUND) or prompts.match(said):
+        if bare.endswith(OPENCLAW_INBOUND) or said.startswith(OPENCLAW_PROMPTS):
+            yield number
+        elif notices.match(said) or notices.match(bare[:_MAX_LINE_CHARS]):
             yield number
 
 
@@ -158,7 +174,9 @@ def _mail_lines(lines: Sequence[str]) -> Iterator[int]:
         if not _is_short(lines[number - 1]):
             continue  # a sentence about it
         first = max([at for at in range(1, number) if lines[at - 1].startswith("#")], default=0)
-        last = min([at for at in range(number, len(lines) + 1) if lines[at - 1].startswith("#")], default=len(lines) + 1)
+        last = min(
+            [at for at in range(number, len(lines) + 1) if lines[at - 1].startswith("#")], default=len(lines) + 1
+        )
         yield from range(max(first + 1, number - _FOOTER_LINES), min(last, number + _FOOTER_LINES + 1))
 
 

@@ -203,9 +203,7 @@ class Maintenance:
                     texts[path] = text
         return find_copies(texts, survey.is_linked)
 
-    def promote(
-        self, *, dry_run: bool = False, progress: Callable[[int, int], None] = lambda *_: None
-    ) -> TidyReport:
+    def promote(self, *, dry_run: bool = False, progress: Callable[[int, int], None] = lambda *_: None) -> TidyReport:
         """Propose cards for what logs tag as structural, or, for a person, say repeatedly, and no card says."""
         survey = self.survey(progress)
         structural, read = self._workspace.config.decay.structural, self._workspace.files.read_bytes

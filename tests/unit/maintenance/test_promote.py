@@ -223,3 +223,101 @@ def test_an_entry_that_is_too_long_is_told(place: Place) -> None:
     assert (offered.state, offered.draft) == ("unfit", "")
     assert "memory/2026-03-01.md:1 has " in offered.idea.hindrance
     assert place.drafts() == []
+
+
+# --- What real logs repeat ------------------------------------------------------------------------------------------
+
+
+DAYS = ("2026-11-02", "2026-11-05", "2026-11-09")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Deliveries counted at the north gate: none",
+        "Every shelf of the warehouse was full this time.",
+        "`tools/lamp.sh` is there and can be run",
+        "memory/garden/roses.md and memory/garden/tulips.md",
+        "Letter to the harbour office about the crane",
+        "[ ] The importer of the warehouse needs a lock around the ledger",
+        "2026-10-31 09:00 the importer needs a lock around the ledger",
+        "agent:main:cron:0a1b2c3d-1111-4222-8333-444455556666 needs to stay active",
+    ],
+)
+def test_what_is_no_rule_is_not_proposed(place: Place, line: str) -> None:
+    for day in DAYS:
+        log(place, day, line)
+    assert upkeep(place).promote().offered == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Der nächtliche Export darf nie laufen, während das Journal verdichtet wird.",
+        "L'export nocturne ne doit jamais tourner pendant la sauvegarde du journal.",
+        "La exportación nocturna nunca debe correr durante la copia del diario.",
+        "Ночной экспорт нельзя запускать во время сжатия журнала заказов.",
+        "压缩账本的时候绝对不能运行夜间导出，必须先等待完成。",
+        "元帳の圧縮中は夜間エクスポートを実行してはいけない。必ず完了を待つ。",
+        "Eksport malam tidak boleh berjalan semasa lejar sedang dimampatkan.",
+        "The gateway of the warehouse listens on port 5204.",
+    ],
+)
+def test_a_rule_or_a_value_is_proposed_in_any_language(place: Place, line: str) -> None:
+    for day in DAYS:
+        log(place, day, line)
+    assert [item.state for item in upkeep(place).promote().offered] == ["proposed"]
+
+
+def test_a_form_that_is_filled_in_every_day_is_not_proposed(place: Place) -> None:
+    form = (
+        "Labels should only be printed if the parcel was weighed.",
+        "No parcel must ever leave without a second look.",
+        "Heavy boxes never stand above light ones.",
+        "Doors need to be closed before the crane moves.",
+    )
+    for day in DAYS:
+        log(place, day, *form)
+    assert upkeep(place).promote().offered == ()
+
+
+def test_dated_reports_are_no_log_of_days(place: Place) -> None:
+    for day in DAYS:
+        put(place, f"memory/reports/sales/{day}.md", f"# Report\n\n- {EXPORT}\n")
+    assert upkeep(place).promote().offered == ()
+
+
+def test_what_a_session_said_is_not_proposed(place: Place) -> None:
+    for day in DAYS:
+        header = "- **Session Key**: agent:main:main\n- **Session ID**: 7\n\n## Conversation Summary\n"
+        put(
+            place,
+            f"memory/{day}-0800.md",
+            f"# Session: {day}\n\n{header}\nuser: Hello.\nassistant: {EXPORT}\n{EXPORT}\n",
+        )
+    assert upkeep(place).promote().offered == ()
+
+
+@pytest.mark.parametrize("name", ["MEMORY.md", "AGENTS.md", "TOOLS.md"])
+def test_what_agents_read_at_every_start_is_not_proposed(place: Place, name: str) -> None:
+    three_days(place)
+    put(place, name, f"# Notes\n\n- {EXPORT}\n")
+    assert upkeep(place).promote().offered == ()
+
+
+def test_the_schedule_proposes_only_what_is_tagged(place: Place) -> None:
+    three_days(place)
+    put(place, "memory/2026-03-01.md", STRUCTURAL)
+    with place.open() as workspace:
+        (offered,) = workspace.maintenance.nightly().promote().offered
+    assert [code for code, _ in offered.idea.reasons] == ["structural"]
+
+
+def test_the_command_writes_only_when_it_is_told_to(place: Place) -> None:
+    three_days(place)
+    said = run_cli("tidy", "promote", "--workspace", str(place.workspace)).stdout
+    assert "would propose" in said
+    assert "--fix" in said
+    assert place.drafts() == []
+    assert "proposed" in run_cli("tidy", "promote", "--fix", "--workspace", str(place.workspace)).stdout
+    assert len(place.drafts()) == 1

@@ -51,6 +51,24 @@ def test_logs_that_disagree_where_no_card_says_anything(place: Place) -> None:
     assert (done.returncode, done.stdout.splitlines()[-1].split()[0]) == (0, "NO_UPDATES")
 
 
+def test_what_two_dated_documents_say_is_history(place: Place) -> None:
+    put(place, "memory/audits/audit-2026-11-02.md", "The gateway listens on port 5204.\n")
+    put(place, "memory/audits/20261109/audit.md", "The gateway listens on port 5300.\n")
+    assert found(place) == []
+    put(place, "memory/services.md", "The gateway listens on port 5204.\n")
+    put(place, "memory/network.md", "The gateway listens on port 5300.\n")
+    (item,) = found(place, "two-values")
+    assert {item.place, item.other} == {"memory/services.md:1", "memory/network.md:1"}
+
+
+def test_two_things_that_share_a_word_do_not_disagree(place: Place) -> None:
+    put(place, "memory/diary-tool.md", "Script: `tools/diary/today.py`\n")
+    put(place, "memory/radio.md", "Script location: `tools/radio/play.py`\n")
+    put(place, "memory/one.md", "---\nrank_limit: 4\n---\n\nText.\n")
+    put(place, "memory/two.md", "---\nrank_limit: 9\n---\n\nText.\n")
+    assert found(place) == []
+
+
 @pytest.mark.slow
 def test_a_scheduled_run_that_changed_memory_says_so(place: Place) -> None:
     put(place, "memory/cards/lost.md", a_card("Lost", "It is in no index."))
