@@ -19,6 +19,7 @@ MIN_LINES = 5  # of a text that is worth telling about
 MIN_LINES_INSIDE = 10  # of a text that is a part of another
 MIN_CHARS = 300
 INSIDE = 0.97  # of the lines of a text that is a part of another
+_SAME = "the same text"
 _TELLING_CHARS = 20  # of a line that is no mere "Done"
 _MIN_ADDED = 2  # headings with a day, in a file to which days are added; or of one text, in one to which reports are
 _COMMON = 6  # files that have a line which is everywhere, and tells nothing
@@ -47,7 +48,6 @@ class CopiedFile(NamedTuple):
 class _Text(NamedTuple):
     lines: tuple[str, ...]
     telling: frozenset[str]
-    is_harness_made: bool
 
 
 def find_copies(texts: Mapping[str, str], is_linked: Callable[[str], bool] = lambda _: False) -> list[CopiedFile]:
@@ -55,7 +55,8 @@ def find_copies(texts: Mapping[str, str], is_linked: Callable[[str], bool] = lam
     read = {path: _read(text) for path, text in texts.items()}
     found: dict[str, CopiedFile] = {}
     for copy in (*_same_files(read, is_linked), *_parts(read)):
-        found.setdefault(copy.path, copy)
+        if copy.why == _SAME or not (_is_program_made(texts[copy.path]) or _is_program_made(texts[copy.kept])):
+            found.setdefault(copy.path, copy)
     sections = [item for path, text in texts.items() if path not in found for item in _sections(path, text)]
     return [*found.values(), *sections]
 
@@ -63,10 +64,13 @@ def find_copies(texts: Mapping[str, str], is_linked: Callable[[str], bool] = lam
 def _read(text: str) -> _Text:
     lines = tuple(line.strip() for line in text.split("\n") if line.strip())
     telling = frozenset(line for line in lines if len(line) >= _TELLING_CHARS)
-    by_program = find_program_lines(text)
-    kinds = Counter(by_program.values())
-    is_harness_made = kinds["session"] + kinds["generated"] > len(lines) // 2
-    return _Text(lines, telling, is_harness_made)
+    return _Text(lines, telling)
+
+
+def _is_program_made(text: str) -> bool:
+    """Whether a program wrote most of a file, or a harness kept it of a session."""
+    kinds = Counter(find_program_lines(text).values())
+    return 2 * (kinds["session"] + kinds["generated"]) > text.count("\n")
 
 
 def _same_files(read: Mapping[str, _Text], is_linked: Callable[[str], bool]) -> Iterator[CopiedFile]:
@@ -78,7 +82,7 @@ def _same_files(read: Mapping[str, _Text], is_linked: Callable[[str], bool]) -> 
         kept, *others = sorted(paths, key=lambda path: (not is_linked(path), is_dated(path), path.count("/"), path))
         for other in others:
             if not _are_series(kept, other):
-                yield CopiedFile(other, 0, kept, 0, "the same text", len(read[other].lines))
+                yield CopiedFile(other, 0, kept, 0, _SAME, len(read[other].lines))
 
 
 def _parts(read: Mapping[str, _Text]) -> Iterator[CopiedFile]:
@@ -88,7 +92,7 @@ def _parts(read: Mapping[str, _Text]) -> Iterator[CopiedFile]:
         for line in text.telling:
             places.setdefault(line, []).append(path)
     for path, text in read.items():
-        if len(text.telling) < MIN_LINES_INSIDE or text.is_harness_made:
+        if len(text.telling) < MIN_LINES_INSIDE or is_dated(path):
             continue
         shared: Counter[str] = Counter()
         for line in text.telling:
@@ -97,7 +101,7 @@ def _parts(read: Mapping[str, _Text]) -> Iterator[CopiedFile]:
         for other, count in shared.most_common(3):
             larger = read[other]
             is_all = count >= INSIDE * len(text.telling) and len(larger.telling) > len(text.telling)
-            if is_all and not larger.is_harness_made and not is_dated(path) and not is_dated(other):
+            if is_all and not is_dated(other):
                 yield CopiedFile(path, 0, other, 0, "all of it is there", len(text.lines))
                 break
 
@@ -108,7 +112,7 @@ def _are_series(one: str, other: str) -> bool:
 
 
 def _sections(path: str, text: str) -> Iterator[CopiedFile]:
-    """The first section that one document has twice. A file to which days are added repeats itself, and is left alone."""
+    """The first section that one document has twice. A file to which days are added repeats itself, which is fine."""
     headings = Counter(line.strip() for line in text.split("\n") if line.startswith("#"))
     days = sum(count for heading, count in headings.items() if is_dated(heading))
     if is_dated(path) or days >= _MIN_ADDED or max(headings.values(), default=0) > _MIN_ADDED:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from functools import cache
 
 from truekeep.text.phrases import load_phrases
@@ -75,11 +75,15 @@ def find_program_lines(text: str) -> dict[int, str]:
 
 def cover_program_text(text: str) -> str:
     """The text with blanks in place of the lines that a program wrote: all offsets stay the same."""
-    found = find_program_lines(text)
-    if not found:
+    return cover_lines(text, find_program_lines(text))
+
+
+def cover_lines(text: str, numbers: Container[int]) -> str:
+    """The text with blanks in place of these lines."""
+    if not numbers:
         return text
     lines = text.split("\n")
-    return "\n".join(" " * len(line) if number in found else line for number, line in enumerate(lines, 1))
+    return "\n".join(" " * len(line) if number in numbers else line for number, line in enumerate(lines, 1))
 
 
 def is_session_log(text: str) -> bool:
@@ -134,9 +138,12 @@ def _prompt_lines(lines: Sequence[str]) -> Iterator[int]:
         turn = _TURN.match(bare)
         said = bare[turn.end() if turn else 0 :][:_MAX_LINE_CHARS].lstrip()
         after_metadata = bare.endswith(OPENCLAW_INBOUND) or (after_metadata and not bare)
-        if bare.endswith(OPENCLAW_INBOUND) or said.startswith(OPENCLAW_PROMPTS):
-            yield number
-        elif notices.match(said) or notices.match(bare[:_MAX_LINE_CHARS]):
+        if (
+            bare.endswith(OPENCLAW_INBOUND)
+            or said.startswith(OPENCLAW_PROMPTS)
+            or notices.match(said)
+            or notices.match(bare[:_MAX_LINE_CHARS])
+        ):
             yield number
 
 

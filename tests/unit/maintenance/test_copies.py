@@ -8,8 +8,8 @@ from tests.support.helpers import Place, run_cli, tree
 from tests.support.upkeep_place import put
 from truekeep.maintenance.copies import find_copies
 
-PLAN = "# Plan\n\n" + "".join(f"- Step {word} moves the {word} tables to the new host, and checks every row.\n" for word in
-                              ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"))  # fmt: skip
+_WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
+PLAN = "# Plan\n\n" + "".join(f"- Step {word} moves the {word} tables, and checks every row.\n" for word in _WORDS)
 
 
 def found(**texts: str) -> list[tuple[str, str, str]]:

@@ -79,7 +79,8 @@ def test_metadata_goes_with_the_json_below_it() -> None:
 
 
 def test_dreaming() -> None:
-    text = "# Day\n\n## Light Sleep\n\n- Candidate: The export needs a lock\n  - confidence: 0.62\n\n## Work\n\nMoved carts.\n"
+    sleep = "## Light Sleep\n\n- Candidate: The export needs a lock\n  - confidence: 0.62\n\n"
+    text = f"# Day\n\n{sleep}## Work\n\nMoved carts.\n"
     assert kinds(text)[2:6] == ["dreaming"] * 4
     assert kinds(text)[7:] == ["", "", ""]
     marked = "<!-- openclaw:dreaming:light:start -->\n- Something.\n<!-- openclaw:dreaming:light:end -->\nMine.\n"

@@ -380,8 +380,8 @@ def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
     """List problems in memory files, with place and reason.
 
     Frontmatter that is missing, broken or impossible (a future date, updated before created), text that is not UTF-8,
-    importance tags that cannot be parsed, what looks like a credential, orders to the reading agent that its owner would
-    not write, and unreadable files and folders.
+    importance tags that cannot be parsed, what looks like a credential, orders to agents that a stranger may have
+    planted, and unreadable files and folders.
 
     Example: truekeep status problems --json
     """

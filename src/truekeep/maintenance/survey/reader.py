@@ -20,7 +20,7 @@ from truekeep.memory.links import find_links
 from truekeep.memory.values import Value, find_values
 from truekeep.text.encoding import decode_text
 from truekeep.text.injection import find_planted
-from truekeep.text.program_text import cover_program_text
+from truekeep.text.program_text import cover_lines, find_program_lines
 from truekeep.text.secrets.scanner import cover_secrets, find_secrets, mask_lines, withhold
 from truekeep.text.tables import iter_prose
 from truekeep.text.words import cjk_pairs
@@ -59,13 +59,14 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
         return Facts(day, problems=((1, "not-text", what),))
     problems = list(card_problems(card)) if card is not None else []
     problems += _text_problems(path, whole, text)
+    by_program = find_program_lines(whole) if card is None else {}
     entries: list[TaggedEntry] = []
     statements: Iterable[tuple[int, str]] = ()
     if store == "logs":
         tagged, bad = parse_entries(whole)
         entries = [entry._replace(text=withhold(entry.text)) for entry in tagged]
         problems += ((tag.line, "bad-tag", tag.what) for tag in bad)
-        statements = log_statements(cover_program_text(mask_lines(whole)))  # a mask: it is not to be proposed
+        statements = log_statements(cover_lines(mask_lines(whole), by_program))  # a mask: it is not to be proposed
     return Facts(
         day,
         card,
@@ -73,7 +74,7 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
         statements=tuple(statements),
         links=tuple(find_links(text, path)),
         # The archive says nothing about the present.
-        values=tuple(_values(text, card)) if path != INDEX and store != "archive" else (),
+        values=tuple(_values(cover_lines(text, by_program), card)) if path != INDEX and store != "archive" else (),
         problems=tuple(problems),
     )
 
@@ -90,7 +91,7 @@ def _text_problems(path: str, whole: str, covered: str) -> Iterator[tuple[int, s
 
 def _values(text: str, card: Card | None) -> Iterator[Value]:
     if card is None:
-        yield from find_values(cover_program_text(_FRONTMATTER.sub(lambda match: _BLANKED.sub(" ", match[0]), text)))
+        yield from find_values(_FRONTMATTER.sub(lambda match: _BLANKED.sub(" ", match[0]), text))
         return
     above = len(text) - len(card.body)
     lines = text.count("\n", 0, above)

@@ -37,7 +37,7 @@ _TECHNICAL_WORD = (
     r"|[hrpe]s(?:256|384|512)|ed25519|x25519|secp256k1|p256|oauth2?|utf(?:8|16)|x509|http2?|s3|ec2|k8s|ipv[46]"
     r"|v[0-9]+|[0-9]{1,5}[a-z]?|[a-z]{1,16}|log4j|fido2|webauthn2|u2f|2fa)"
 )
-# Where a harness keeps a session: `agent:main:telegram:direct:4711`. A header of every log names it, and it opens nothing.
+# Where a harness keeps a session: `agent:main:telegram:direct:4711`. Every log of a session names it; it opens nothing.
 _SESSION_ADDRESS = r"agent:[\w.-]{1,40}(?::[\w.+@!$-]{1,64})+"
 # Public names that are called tokens: a contract or wallet on a chain (Ethereum, Solana), a document or user of Lark.
 _PUBLIC_ADDRESS = r"0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{43,44}"
