@@ -210,7 +210,9 @@ def _render_duplicates(found: TidyReport, *, dry_run: bool) -> Iterator[Shown]:
         yield Table(["card", "card", "why", "likeness"], rows)
         yield from render_more(len(found.doubles))
     if found.copies:
-        copies = [[item.place, item.kept_place, item.why, many(item.lines, "line")] for item in found.copies[:MAX_SHOWN]]
+        copies = [
+            [item.place, item.kept_place, item.why, many(item.lines, "line")] for item in found.copies[:MAX_SHOWN]
+        ]
         yield Table(["copy", "keep", "why", "size"], copies)
         yield from render_more(len(found.copies))
         yield "next: compare the two, and delete the copy"
