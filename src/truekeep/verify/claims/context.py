@@ -14,7 +14,14 @@ from typing import NamedTuple
 from truekeep.text.phrases import load_phrases
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import RawClaim, code_spans, is_file
-from truekeep.verify.claims.tense import is_past, is_planned, is_replaced, may_mention_loss, sentence_around
+from truekeep.verify.claims.tense import (
+    is_imagined,
+    is_past,
+    is_planned,
+    is_replaced,
+    may_mention_loss,
+    sentence_around,
+)
 
 MAX_NEIGHBOURS = 12  # claims on either side that are compared with one; all of a long line would take too long
 MAX_GAP_TO_FILE = 70  # characters between a symbol and its file
@@ -88,7 +95,7 @@ def complete_claims(raws: list[RawClaim], line: str, number: int, offset: int, *
             is_weak=raw.is_weak or is_planned(raw, line),
             is_past=raw.kind not in ("decision", "url")
             and (past or is_past(raw, line) or is_replaced(raw, neighbours, line)),
-            may_be_past=line_mentions_loss and may_mention_loss(sentence_around(raw, line)),
+            may_be_past=is_imagined(raw, line) or (line_mentions_loss and may_mention_loss(sentence_around(raw, line))),
             is_definite=definite,
             why=raw.why,
         )

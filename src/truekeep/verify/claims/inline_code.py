@@ -33,6 +33,7 @@ _NPM_OWN = frozenset(
     "workspaces "
     "patch approve-builds rebuild help doctor explain fund search token root bin prefix dist-tag pm".split()
 )
+_FORMULA = re.compile(r"[\w.]+\([^()]*\)\s*[=≈∝≤≥<>]\s*\S")  # `score(x) = a + b`: no code assigns to a call
 _WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
 _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
@@ -79,6 +80,8 @@ def _words_of_code_claims(code: str, start: int) -> list[RawClaim]:
         return [RawClaim(at, at + len(match[1]), "symbol", match[1], "a declaration")]
     if (match := IMPORT.match(code)) is not None:
         return _import_claims(match, start)
+    if _FORMULA.match(code):
+        return []
     if (call := CALL.match(code)) is not None:
         return [raw._replace(why="a call") for raw in identifier_claims(call[1] + "()", start, "a call")]
     if (match := ASSIGNED.match(code)) is not None and "_" in match[1] and " " in code[: match.end(1) + 2]:
@@ -108,6 +111,7 @@ def _import_claims(match: re.Match[str], start: int) -> list[RawClaim]:
     return raws
 
 
+_WRITING_TOOLS = frozenset("ln cp mv rm touch mkdir rmdir truncate scp rsync".split())
 _INTERPRETERS = frozenset("python python3 py node deno bun ruby php perl bash sh zsh uv npx tsx ts-node".split())
 
 
@@ -141,6 +145,7 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
             at, program = script, words[script][1]
     is_own = "/" in program or is_file(program)
     is_tool = program.lower() in TOOLS
+    is_written = program in _WRITING_TOOLS
     if not is_tool and not is_own and not IDENTIFIER.match(program.replace("-", "_")):
         return
     for position, word in words[at:]:
@@ -155,7 +160,10 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
             for raw in token_claims(clean, start + position, "a command", is_command=True):
                 if raw.kind in ("path", "directory", "line", "bundle", "symbol", "method"):
                     # What a command names may be what it makes; only a sure shape is a claim.
-                    yield raw._replace(is_weak=raw.is_weak or (position != words[at][0] and "/" not in clean))
+                    is_bare = position != words[at][0] and "/" not in clean
+                    if is_written and is_bare:
+                        continue
+                    yield raw._replace(is_weak=raw.is_weak or is_bare)
 
 
 def fence_claims(line: str, info: str) -> list[RawClaim]:

@@ -38,7 +38,8 @@ WELL_KNOWN = _BARE_FILES | frozenset(
     "README.md CHANGELOG.md CONTRIBUTING.md package.json tsconfig.json requirements.txt pyproject.toml setup.py "
     "setup.cfg Cargo.toml composer.json pom.xml build.gradle docker-compose.yml compose.yaml .env .gitignore "
     ".dockerignore .editorconfig __init__.py main.py app.py config.py settings.py utils.py models.py index.html "
-    "index.js index.ts main.js main.ts main.go main.rs lib.rs mod.rs config.json config.yaml config.yml".split()
+    "index.js index.ts main.js main.ts main.go main.rs lib.rs mod.rs config.json config.yaml config.yml "
+    "openclaw.json".split()
 )  # names that so many projects have that one of them says little
 PRODUCTS = frozenset(
     "node vue next nuxt express react three d3 chart ember backbone alpine moment deno knockout p5 discord mathjax "
@@ -50,7 +51,7 @@ TOP_FOLDERS = frozenset(
     ".github .circleci .claude .codex .vscode bench benchmarks internal migrations templates static public assets "
     "include vendor third_party".split()
 )
-_ROOTS = frozenset(
+SYSTEM_FOLDERS = frozenset(
     "etc usr var home opt tmp root srv proc sys mnt dev run boot media Users Library Applications private".split()
 )
 _MEDIA = frozenset("application text image audio video multipart font model message".split())
@@ -127,7 +128,10 @@ _PATH_SYMBOL = re.compile(
     rf"([\w./@+-]+\.\w{{1,10}})(?:::|#|:)({NAME}(?:(?:::|\.){NAME}){{0,6}})(?:\[.*\])?(?:\(\))?\Z"
 )
 PATH = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@+()\[\]-]+/)*[\w.@+()\[\]-]+/?\Z|\.[A-Za-z][\w.-]+\Z")
-PATTERN = re.compile(r"[*?{}<>|$\"'`=,;&%^!\\]|\.\.\.|…|XX|\s")
+PATTERN = re.compile(
+    r"[*?{}<>|$\"'`=,;&%^!\\]|\.\.\.|…|XX|\s"
+    r"|YYYY|(?<![A-Za-z])(?:yyyy|MM|DD|NNN?)(?![A-Za-z])|\[[A-Z]{2}[A-Z_ -]*\]"
+)  # a place for something else: `notes-YYYY-MM-DD.md`, `[DATE].md`
 _PACKAGE = re.compile(r"@[a-z0-9][\w.-]*/[a-z0-9][\w.-]*\Z")
 _PINNED = re.compile(
     r"(@?[A-Za-z][\w.-]*(?:/[\w.-]+)?)(==|@v?)(\d+(?:\.\d+){0,3}(?:[-.]?(?:a|b|rc|alpha|beta|dev)[\w.]*)?)\Z"
@@ -222,7 +226,7 @@ def _path_claims(word: str, start: int, why: str) -> list[RawClaim]:
     if parts[0] in _MEDIA and len(parts) == 2 and not is_file(parts[1]) and kind == "path":
         return []
     if path.startswith(("/", "~")):
-        outside = path.startswith("~") or parts[0] in _ROOTS
+        outside = path.startswith("~") or parts[0] in SYSTEM_FOLDERS
         return [RawClaim(start, end, kind, bare, why, is_weak=not outside)]
     is_sure = kind == "directory" or is_file(parts[-1]) or (parts[0] in TOP_FOLDERS and len(parts) > 1)
     if "." in parts[0][1:] and parts[0].rsplit(".", 1)[-1].lower() in HOSTS and not path.startswith("."):

@@ -13,10 +13,14 @@ _SENTENCE_WINDOW = 160  # characters on either side of a claim
 _PAST_WINDOW = 90
 _PLAN_WINDOW = 70
 _CODE = re.compile(r"`[^`]*\0[^`]*`|`[^`\0]*`|[^\s`]*(?:\0|[\w)][/._:(][\w(/])[^\s`]*")
-_SENTENCE_STOP = re.compile(r"[.;!?]\s")
+_SENTENCE_STOP = re.compile(r"[.;!?]\s|[。；！？]")
+# Edges of a word. Chinese has no blanks between words, so its characters are no letters here.
+_LETTER = r"A-Za-z0-9_\u00c0-\u024f\u0400-\u04ff"
+_FIRST, _LAST = rf"(?<![{_LETTER}])", rf"(?![{_LETTER}])"
 _FILE_KINDS = ("path", "directory", "line", "bundle")
 _QUOTES_AFTER = re.compile(r"^(?:\(\))?[`*_\"')\], ]*")
 _ARROW = re.compile(r"(?:→|->|=>)\s")
+_LOSS_BEHIND_ARROW = 24  # characters behind an arrow, in which a word can say that a thing goes: "→ DELETE"
 
 
 class _TensePatterns(NamedTuple):
@@ -32,7 +36,10 @@ class _TensePatterns(NamedTuple):
     past_anywhere: re.Pattern[str]
     present: re.Pattern[str]
     habit: re.Pattern[str]
+    fate: re.Pattern[str]
     planned_before: re.Pattern[str]
+    imagined_before: re.Pattern[str]
+    open_task: re.Pattern[str]
     planned_after: re.Pattern[str]
     abbreviations: tuple[str, ...]
 
@@ -44,26 +51,33 @@ def _patterns() -> _TensePatterns:
     ignore_case = re.IGNORECASE
     return _TensePatterns(
         past_before=re.compile(
-            rf"(?:\b(?:{past['before']})(?: (?:{past['between']}))*):?[ \"'(*_`]*\Z",
+            rf"(?:{_FIRST}(?:{past['before']})(?: (?:{past['between']}))*):?[ \"'(*_`]*\Z",
             ignore_case,
         ),
-        weak_before=re.compile(rf"\b(?:{past['weak']})\b", ignore_case),
+        weak_before=re.compile(rf"{_FIRST}(?:{past['weak']}){_LAST}", ignore_case),
         strong_before=re.compile(past["strong"]),
-        past_opening=re.compile(rf"\b(?:{past['opening']})\b[^.;`]{{0,12}}[`\"'(*_ ]*\Z", ignore_case),
+        past_opening=re.compile(rf"{_FIRST}(?:{past['opening']}){_LAST}[^.;`]{{0,12}}[`\"'(*_ ]*\Z", ignore_case),
         past_after=re.compile(
-            rf"[^.;]{{0,30}}?\b(?:(?:{past['be']})\s+(?:(?:{past['adverb']})\s+)?(?:{past['lost']})|{past['after']})"
+            rf"[^.;]{{0,30}}?{_FIRST}(?:(?:{past['be']})\s+(?:(?:{past['adverb']})\s+)?(?:{past['lost']})|{past['after']})"
         ),
         past_next_clause=re.compile(rf"[^.;,]{{0,40}}[.;,] ?(?:{past['next_clause']})", ignore_case),
         past_in_brackets=re.compile(rf"[(\[](?:{past['in_brackets']})", ignore_case),
-        past_anywhere=re.compile(rf"\b(?:{past['anywhere']})\b", ignore_case),
-        present=re.compile(rf"\b(?:{past['present']})\b"),
-        habit=re.compile(rf"[^.;,]{{0,30}}?\b(?:{past['habit']})", ignore_case),
+        past_anywhere=re.compile(rf"{_FIRST}(?:{past['anywhere']}){_LAST}", ignore_case),
+        present=re.compile(rf"{_FIRST}(?:{past['present']}){_LAST}"),
+        habit=re.compile(rf"[^.;,]{{0,30}}?{_FIRST}(?:{past['habit']})", ignore_case),
+        fate=re.compile(rf"(?:{past['fate']}){_LAST}", ignore_case),
         planned_before=re.compile(
-            rf"(?:\b(?:{planned['might']})\b[^.;`]{{0,40}}|\b(?:{planned['create']})(?: (?:{planned['created']}))*)"
-            r"[ \"'(*_`:]*\Z",
+            rf"(?:{_FIRST}(?:{planned['might']}){_LAST}[^.;`。；]{{0,40}}"
+            rf"|{_FIRST}(?:{planned['create']})(?: ?(?:{planned['created']}){_LAST})*)[ \"'(*_`:]*\Z",
             ignore_case,
         ),
-        planned_after=re.compile(rf"[`*_\"')]*,? (?:{planned['after']})\b"),
+        imagined_before=re.compile(
+            rf"(?:{_FIRST}(?:{planned['imagined']}){_LAST}[^.;`。；]{{0,40}}"
+            rf"|{_FIRST}(?:{planned['create']})(?: ?(?:{planned['created']}){_LAST})*)[ \"'(*_`:]*\Z",
+            ignore_case,
+        ),
+        open_task=re.compile(rf"\s*[-*+]\s+\[ \]\W+(?:{planned['create']}){_LAST}", ignore_case),
+        planned_after=re.compile(rf"[`*_\"')]*,? ?(?:{planned['after']}){_LAST}"),
         abbreviations=tuple(sorted(phrases.words("place.abbreviation"))),
     )
 
@@ -95,6 +109,10 @@ def is_past(raw: RawClaim, line: str) -> bool:
     after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + _PAST_WINDOW])
     if patterns.past_next_clause.match(after) or patterns.past_in_brackets.match(after):
         return True
+    if (arrow := _ARROW.match(after)) is not None:
+        fate = after[arrow.end() : arrow.end() + _LOSS_BEHIND_ARROW].lstrip("*_~ ")
+        if patterns.fate.match(fate):
+            return True
     match = patterns.past_after.match(after)
     # Another name between the claim and the verb is the subject of the verb.
     return match is not None and "`" not in match[0] and not _is_habit(match[0], after[match.end() :])
@@ -114,6 +132,13 @@ def is_planned(raw: RawClaim, line: str) -> bool:
     return is_ahead or patterns.planned_after.match(line[raw.end : raw.end + 30]) is not None
 
 
+def is_imagined(raw: RawClaim, line: str) -> bool:
+    """Whether the sentence is about something to be made, or an example, so that it need not be there."""
+    patterns = _patterns()
+    before = last_sentence(line[max(0, raw.start - _PLAN_WINDOW) : raw.start])
+    return patterns.imagined_before.search(before) is not None or patterns.open_task.match(line) is not None
+
+
 def is_replaced(raw: RawClaim, raws: list[RawClaim], line: str) -> bool:
     """Whether an arrow leads from this name to another one of its kind: old → new."""
     arrow = _ARROW.match(_QUOTES_AFTER.sub("", line[raw.end : raw.end + 12]))
@@ -125,8 +150,8 @@ def is_replaced(raw: RawClaim, raws: list[RawClaim], line: str) -> bool:
 
 def last_sentence(text: str) -> str:
     """The last sentence of a stretch of text, as far as it goes."""
-    for stop in (". ", "; ", "! ", "? "):
+    for stop in (". ", "; ", "! ", "? ", "。", "；", "！", "？"):
         cut = text.rfind(stop)
         if cut >= 0 and not text[:cut].endswith(_patterns().abbreviations):
-            text = text[cut + 2 :]
+            text = text[cut + len(stop) :]
     return text
