@@ -69,7 +69,10 @@ def _utc_stamp(day: date | None, at: time) -> str:
         return day.isoformat()
 
 
-def shown_age(age_days: int | None) -> str:
+def shown_age(age_days: int | None, *, is_file_time: bool = False) -> str:
+    """An age in words. `is_file_time`: nothing but the file's own time tells it, which a copy sets anew."""
+    if is_file_time:
+        return f"{shown_age(age_days)} (file time)"
     if age_days is None:
         return "age unknown"
     if age_days < 0:

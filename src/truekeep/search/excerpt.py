@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep.core.errors import BadInput, NotFound
 from truekeep.core.model import ARCHIVE
 from truekeep.memory.file_scan import MemoryFile, iter_files, read_memory_file
-from truekeep.search.file_metadata import describe
+from truekeep.memory.written_days import blob_id, committed_days
+from truekeep.search.file_metadata import describe, written_day
 from truekeep.search.refresh import decode
 from truekeep.text.secrets.scanner import mask_lines
 from truekeep.transcripts.parser import iter_dialogue
@@ -83,7 +84,9 @@ def read_excerpt(
     except OSError as error:
         raise BadInput(f"{wanted}: {error.strerror}", hint="only text can be read here") from error
     about = describe(source.path, text)
-    day = about.day or local_day(info.st_mtime).isoformat()
+    is_undated = not (about.day or about.day_in_name) and source.location.endswith("/" + source.path)
+    committed = committed_days(root, {source.path: blob_id(data)}) if is_undated else {}
+    day = written_day(about, committed.get(source.path)) or local_day(info.st_mtime).isoformat()
     everything = text.split("\n")
     if everything and everything[-1] == "":
         everything.pop()

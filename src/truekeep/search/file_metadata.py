@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from typing import NamedTuple
+from datetime import date
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.file_scan import day_in, project_in
 from truekeep.text.markdown_lines import FenceReader
+from truekeep.text.phrases import load_phrases
+
+if TYPE_CHECKING:
+    from truekeep.memory.written_days import CommittedDay
 
 _HEADING = re.compile(r"(#{1,6})[ \t]+(.{1,300}?)[ \t#]*$", re.MULTILINE)
 _MAY_BE_FENCE = re.compile(r"^ {0,3}((?:```|~~~).*)", re.MULTILINE)
 _KEY = re.compile(r"^(topic|title|tags|repository|created|updated|day|date):[ \t]*(.{0,500}?)[ \t]*$", re.MULTILINE)
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_YEAR_MONTH_DAY = r"(20[0-9]{2})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])"
+_DAY_IN_NAME = re.compile(r"(?<![0-9])(20[0-9]{2})[-_.年]?([0-9]{2})[-_.月]?([0-9]{2})(?![0-9])")
 FRONT = 4_000  # characters within which frontmatter must end
 
 
@@ -24,6 +32,8 @@ class About(NamedTuple):
     day: str
     repository: str
     headings: tuple[tuple[int, int, str], ...]  # line, level, text
+    day_in_name: str = ""  # of a file that is no log
+    day_in_text: str = ""  # "Last updated: 2026-02-27"
 
 
 def describe(path: str, text: str) -> About:
@@ -37,7 +47,41 @@ def describe(path: str, text: str) -> About:
         if not day and match:
             day = match[0]
     title = " ".join(part for part in (name.replace("-", " ").replace("_", " "), topic, keys.get("tags", "")) if part)
-    return About(title, day, keys.get("repository") or project_in(path), tuple(_headings(text)))
+    in_name = _DAY_IN_NAME.search(path.rsplit("/", 1)[-1]) if not day else None
+    in_text = _written().search(text, 0, FRONT) if not day and in_name is None else None
+    return About(
+        title,
+        day,
+        keys.get("repository") or project_in(path),
+        tuple(_headings(text)),
+        day_in_name=_as_day(in_name),
+        day_in_text=_as_day(in_text),
+    )
+
+
+def _as_day(match: re.Match[str] | None) -> str:
+    """The day that a pattern found; empty if there is none."""
+    try:
+        return date(*map(int, match.groups())).isoformat() if match is not None else ""
+    except ValueError:
+        return ""
+
+
+@cache
+def _written() -> re.Pattern[str]:
+    words = load_phrases("dates").any_of("written")
+    return re.compile(rf"^\W{{0,6}}(?:{words})\W{{1,8}}{_YEAR_MONTH_DAY}", re.MULTILINE | re.IGNORECASE)
+
+
+def written_day(about: About, committed: CommittedDay | None) -> str:
+    """The day on which a file was written: as it says, as its name says, as git knows; empty if nothing tells.
+
+    The first commit of a repository often brings in older files, so a day in the text comes before it.
+    """
+    day = about.day or about.day_in_name
+    if committed is not None and not committed.is_first:
+        day = day or committed.day
+    return day or about.day_in_text or (committed.day if committed is not None else "")
 
 
 def topic_in(head: str) -> str:

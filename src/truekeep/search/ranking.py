@@ -70,6 +70,7 @@ class ChunkCandidate(NamedTuple):
     age_days: int | None
     origin: str = ""
     lines: bytes | None = None
+    is_file_time: bool = False  # nothing but the file's own time tells its day
 
 
 class ScoredChunk(NamedTuple):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.sqlite import transaction
 from truekeep.memory.file_scan import FILE_LIMIT, Changes, MemoryFile, is_settled, read_memory_file
+from truekeep.memory.written_days import blob_id, committed_days
 from truekeep.search import file_metadata
 from truekeep.search.chunking import Chunk, split_chunks, strip_notes
 from truekeep.search.embedders import Embedder, EmbedderFailed, Vector, load_numpy
@@ -58,6 +59,7 @@ class PreparedFile(NamedTuple):
     about: file_metadata.About
     chunks: list[Chunk]
     lines: list[list[int]] | None = None  # of a transcript: original lines, for each chunk
+    blob: str = ""  # the id that git gives to its content, for a file that says no day itself
 
 
 def refresh(
@@ -101,7 +103,7 @@ def refresh(
                 unread.append(f"{source.path}: {error.strerror or error}")
             except (RecursionError, MemoryError, ValueError) as error:
                 unread.append(f"{source.path}: {type(error).__name__}")  # one file never stops the others
-        fresh = _with_new_content(db, prepared, changes.known)
+        fresh = _with_days(_with_new_content(db, prepared, changes.known))
         vectors = None
         if embedder is not None and not failure and fresh:
             try:
@@ -188,7 +190,8 @@ def prepare(source: MemoryFile, decayed: DecayRecord | None = None, noted: bytes
     text = strip_notes(mask_lines(left))
     about = file_metadata.describe(source.path, text)
     chunks = split_chunks(text, by_entry=file_metadata.is_by_entry(source.path))
-    return PreparedFile(source, digest, settled, about, chunks)
+    blob = "" if about.day or about.day_in_name else blob_id(data)
+    return PreparedFile(source, digest, settled, about, chunks, blob=blob)
 
 
 def decode(data: bytes) -> str:
@@ -303,6 +306,20 @@ def _with_new_content(db: apsw.Connection, prepared: list[PreparedFile], known: 
                 "UPDATE files SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ?, is_settled = ? WHERE path = ?", same
             )
     return fresh
+
+
+def _with_days(prepared: list[PreparedFile]) -> list[PreparedFile]:
+    """Give each file the day on which it was written, where it or git tells."""
+    undated = [item for item in prepared if item.blob and item.source.location.endswith("/" + item.source.path)]
+    roots = {item.source.location.removesuffix("/" + item.source.path) for item in undated}
+    blobs = {item.source.path: item.blob for item in undated}
+    days = {path: day for root in roots for path, day in committed_days(root, blobs).items()}
+
+    def dated(item: PreparedFile) -> PreparedFile:
+        day = file_metadata.written_day(item.about, days.get(item.source.path))
+        return item._replace(about=item.about._replace(day=day)) if day != item.about.day else item
+
+    return [dated(item) for item in prepared]
 
 
 def _noted(db: apsw.Connection, path: str) -> tuple[bytes, str] | None:

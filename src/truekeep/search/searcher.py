@@ -83,6 +83,7 @@ class Hit(NamedTuple):
     verdicts: tuple[Verdict, ...] = ()  # on the claims inside it
     checked_at: str = ""  # empty: not checked, or no code to check it against
     unchecked: str = ""  # why there are no verdicts, where there could be
+    is_file_time: bool = False  # nothing but the file's own time tells its day
 
     @property
     def citation(self) -> str:
@@ -302,7 +303,7 @@ class Searcher:
                 chunk_id, day = row[0], row[3] or _day_of(row[10])
                 cosine = None if near is None else near.get(chunk_id, 0.0)
                 found = (words.get(chunk_id, 0.0), cosine, _age(day, today))
-                candidates.append(ChunkCandidate._make((*row[:3], day, *row[4:10], *found, *row[11:])))
+                candidates.append(ChunkCandidate._make((*row[:3], day, *row[4:10], *found, *row[11:], not row[3])))
         return candidates
 
     def _matcher(self, query: Query, vector: Vector | None) -> Matcher:
@@ -427,7 +428,7 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, score: float, also
         parts={name: round(value, 3) for name, value in parts.items()},
         store=candidate.store, day=candidate.day, age_days=candidate.age_days, heading=candidate.heading,
         title=candidate.title, repository=candidate.repository, matched=tuple(matched), best=best,
-        also=also, origin=candidate.origin,
+        also=also, origin=candidate.origin, is_file_time=candidate.is_file_time,
     )  # fmt: skip
 
 

@@ -28,6 +28,7 @@ class RankedPassage(NamedTuple):
     rank: int
     trust: str  # the rank in words
     verdicts: tuple[Verdict, ...]
+    is_file_time: bool = False  # nothing but the file's own time tells its day
 
 
 class Resolution(NamedTuple):
@@ -84,7 +85,16 @@ def _statement(hit: Hit) -> RankedPassage:
     else:
         rank, trust = OLDER, "older memory"
     return RankedPassage(
-        hit.citation, hit.text, hit.store, hit.day, hit.age_days, hit.repository, rank, trust, tuple(hit.verdicts)
+        hit.citation,
+        hit.text,
+        hit.store,
+        hit.day,
+        hit.age_days,
+        hit.repository,
+        rank,
+        trust,
+        tuple(hit.verdicts),
+        hit.is_file_time,
     )
 
 

@@ -57,7 +57,8 @@ def _render(resolution: Resolution) -> Iterator[Shown]:
         colour = "red" if item.rank > 4 else "green" if item.rank <= 2 else None
         place = style(item.citation, bold=is_winner)
         trust = style(item.trust, fg=colour)
-        yield f"{mark} {number}. {place}  {item.store}  {shown_age(item.age_days)}  {trust}"
+        age = shown_age(item.age_days, is_file_time=item.is_file_time)
+        yield f"{mark} {number}. {place}  {item.store}  {age}  {trust}"
         for line in _telling(item.text):
             yield f"      {clip(line, 140)}"
         for verdict in item.verdicts:

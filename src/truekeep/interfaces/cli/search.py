@@ -131,7 +131,8 @@ def render_hits(hits: Sequence[Hit], topics: Mapping[str, str], *, explain: bool
         yield "no matches"
     for number, hit in enumerate(hits, 1):
         days = hit.age_days or 0
-        age = style(shown_age(hit.age_days), fg="red" if days > 365 else "yellow" if days > 90 else "green")
+        told = shown_age(hit.age_days, is_file_time=hit.is_file_time)
+        age = style(told, fg="red" if days > 365 else "yellow" if days > 90 else "green")
         yield f"{number}. {style(hit.citation, bold=True)}  {hit.store}  {age}  {hit.score:.2f}"
         if title := hit_title(topics.get(hit.path, ""), hit.heading):
             yield style(f"   {clip(title, 100)}", fg="cyan")
