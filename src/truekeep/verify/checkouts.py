@@ -11,7 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from truekeep.core.repository import irregular_file_failure, parse_remote
+from truekeep.core.repository import GitFailed, find_top, irregular_file_failure, parse_remote
+
+_MAX_DEPTH_BELOW = 3  # of checkouts in a workspace
+_MAX_FOLDERS_LISTED = 500
 
 
 class Answers(Protocol):
@@ -49,6 +52,44 @@ def _matches(pattern: str) -> list[str]:
     import glob
 
     return sorted(glob.glob(pattern, recursive=True))
+
+
+def find_home(workspace: Path) -> str:
+    """The repository that a workspace is, or in which it is kept; empty if it is in none.
+
+    A repository above it counts only if it has files of the workspace: a home folder may be one, too.
+    """
+    root = workspace.resolve()
+    top = find_top(root)
+    if top is None or top == root:
+        return str(top or "")
+    from truekeep.core.git import Git  # starts processes; hooks do without
+
+    try:
+        kept = Git(str(top)).run("ls-files", "-z", "--", str(root.relative_to(top)))
+    except GitFailed:
+        return ""
+    return str(top) if kept else ""
+
+
+def find_below(workspace: Path) -> list[Path]:
+    """The folders below a workspace that are checkouts of their own."""
+    found: list[Path] = []
+    waiting = [(str(workspace), 0)]
+    listed = 0
+    while waiting and listed < _MAX_FOLDERS_LISTED:
+        folder, depth = waiting.pop()
+        listed += 1
+        try:
+            with os.scandir(folder) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        except OSError:
+            continue
+        if depth and ".git" in names:
+            found.append(Path(folder))
+        elif depth < _MAX_DEPTH_BELOW:
+            waiting += [(f"{folder}/{name}", depth + 1) for name in names if name[0] != "." and name != "node_modules"]
+    return sorted(found)
 
 
 def find_checkouts(folders: Iterable[Path], answers: Answers) -> list[Checkout]:

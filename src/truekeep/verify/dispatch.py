@@ -6,14 +6,17 @@ is confirmed by default, and a claim that cannot be checked is unverifiable, nev
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Sequence
 
 from truekeep.core.repository import GitFailed
+from truekeep.memory.file_scan import is_log
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS
 from truekeep.verify.commit_claims import check_commits
+from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG
 from truekeep.verify.line_claims import check_line
 from truekeep.verify.package_claims import check_decision, check_package, check_script, check_version
@@ -21,7 +24,7 @@ from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_bundle, check_containers, check_ports, check_units, check_urls
-from truekeep.verify.verdict import MOVED, Question, Verdict, unverifiable
+from truekeep.verify.verdict import CHANGED, GONE, MOVED, Question, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
 _MARKED_NAME_ENDINGS = (
@@ -33,6 +36,7 @@ _MARKED_NAME_ENDINGS = (
     ".cljs",
     ".cljc",
 )  # languages whose names may end in ? or !
+_OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _SINGLE_CHECKS = {
     "path": check_path,
     "directory": check_path,
@@ -50,8 +54,16 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     questions = _fix_spelling(world, questions)
     by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
+    paths = (item.claim.name if item.claim.kind in ("path", "directory") else item.claim.place for item in questions)
+    world.learn_aliases(path for path in paths if path.startswith(("/", "~")))
     _load_history(world, questions)
-    questions = _with_places(world, questions)
+    placed = _with_places(world, questions)
+    strangers = [
+        new
+        for old, new in zip(questions, placed, strict=True)
+        if world.is_home and old.claim.place and not new.claim.place
+    ]
+    questions = placed
     by_kind = _by_kind(questions)
     try:
         found.update(check_commits(world, by_kind["commit"]))
@@ -63,10 +75,34 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     found.update(check_urls(world, by_kind["url"]))
     _prefetch_paths(world, questions)
     found.update(_check_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
+    for question in strangers:  # the file that is said to have it is not here, so it is another project's
+        why = "its file is not of this repository"
+        found[id(question)] = None if question.claim.is_weak else unverifiable(question, "of-others", why)
     for kind, check in _SINGLE_CHECKS.items():
         for question in by_kind[kind]:
             found[id(question)] = _run_check(check, world, question)
-    return [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
+    verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
+    return [
+        _by_age(world, question, verdict) if verdict is not None else None
+        for question, verdict in zip(questions, verdicts, strict=True)
+    ]
+
+
+def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | None:
+    """Take an alarm back where the line was written later than the removal, or tells of a day."""
+    if verdict.verdict not in (MOVED, GONE, CHANGED):
+        return verdict
+    if world.is_home and question.claim.is_weak and question.claim.kind in _OFTEN_OF_OTHERS:
+        return None
+    if is_log(question.memory):
+        why = f"{verdict.why}; a log tells of its day"
+        return unverifiable(question, "of-its-day", why, place=verdict.place)
+    written = world.line_dates.written_at(question)
+    removed = world.past.time_of(verdict.commit) if verdict.commit else 0
+    if written is None or not removed or written <= removed:
+        return verdict
+    day = time.strftime("%Y-%m-%d", time.gmtime(written))
+    return unverifiable(question, "gone-before", f"{verdict.why}, before this line was written ({day})")
 
 
 def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:
@@ -98,7 +134,10 @@ def _with_places(world: World, questions: Sequence[Question]) -> Sequence[Questi
         if not claim.place or claim.kind not in _SYMBOLS:
             return question
         try:
-            is_known = claim.place in world.now.deleted or find_place(world, claim.place, question) is not None
+            place = find_place(world, claim.place, question)
+            is_known = claim.place in world.now.deleted or place is not None
+            if place is not None and kind_of(place.path or claim.place) is FileKind.DOCUMENT:
+                is_known = False  # a document defines nothing
         except (VerifyTimeout, GitFailed):
             return question
         return question if is_known else question._replace(claim=claim._replace(place="", is_definite=False))

@@ -79,6 +79,7 @@ class Past:
         self._added: dict[str, list[str]] = {}
         self._renamed: dict[str, dict[str, str]] = {}
         self.problem = ""  # why history could not be read, as a readable reason
+        self.has_only_exact_renames = False  # blobs are missing, so a file that moved with an edit counts as deleted
         # A partial clone has only blob ids, so it can detect only renames without an edit.
         self._rename_options = ("-M100%",) if state.is_lazy else ("-M", "-l2000")
         self._is_partial = state.is_lazy  # some objects were not read, so a name that is not found may exist
@@ -107,6 +108,18 @@ class Past:
         oid, _, seconds = known.partition(" ")
         return Commit(oid, int(seconds))
 
+    def time_of(self, commit: str) -> int:
+        """When a commit was made, in seconds; 0 if this branch does not have it."""
+        return self._times.get(commit, 0)
+
+    @cached_property
+    def _times(self) -> dict[str, int]:
+        try:
+            raw = self.git.run("rev-list", "--timestamp", "HEAD", "--", timeout=60).decode().splitlines()
+        except GitFailed:
+            return {}
+        return {oid: int(seconds) for seconds, _, oid in (line.partition(" ") for line in raw)}
+
     def _main_line_at(self, at: int) -> tuple[str, int] | None:
         for commit, seconds in self._main_line:
             if seconds <= at:
@@ -131,6 +144,11 @@ class Past:
     def is_whole(self) -> bool:
         """Whether all of history can be read."""
         return self.state.is_whole and bool(self._main_line) and not self.problem
+
+    @property
+    def is_fully_read(self) -> bool:
+        """Whether no object was missing in what was read so far."""
+        return not (self._is_partial or self.problem or self.has_only_exact_renames)
 
     def oldest(self) -> int:
         return self._main_line[-1][1] if self._main_line else 0
@@ -190,9 +208,15 @@ class Past:
 
     def _append(self, revisions: str, *, since: int, keep: bool) -> None:
         rows, failure = self._log(revisions, *self._rename_options, "--diff-filter=DR", since=since)
-        is_sound = failure is None
         if failure is not None:
-            # A blob is missing. Before that commit, deletions can still be read, but not renames.
+            # A blob is missing: a file that moved without an edit is known by its id alone.
+            exact, second = self._log(revisions, "-M100%", "--diff-filter=DR", since=since)
+            if second is None:
+                rows, failure = exact, None
+                self.has_only_exact_renames = True
+        is_sound = failure is None and not self.has_only_exact_renames
+        if failure is not None:
+            # Before that commit, deletions can still be read, but not renames.
             until = f"--until=@{rows[-1][0] if rows else self.state.head_at}"
             self.problem = f"where files went before that could not be read ({failure.why})"
             more, failure = self._log(revisions, "--no-renames", "--diff-filter=D", until, since=since)

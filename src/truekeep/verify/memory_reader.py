@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 MAX_FILE_BYTES = 8_000_000
 MEMORIES_PER_LEDGER_QUERY = 200
+_INDEX_LINE = re.compile(r"\s*(?:$|#|<!--|\[//\]|[-*+]\s+\[[^\]]*\]\((?:\./)?memory/cards/)")
 CHANGELOG_NAMES = ("changelog", "history", "release-notes", "changes")
 
 
@@ -34,12 +36,13 @@ class MemoryReader:
         self._origins = origins
 
     def memories(self) -> Iterator[MemoryText]:
-        """Every card and document. Logs and transcripts describe the past, so they are not verified."""
+        """Every card, document and daily log, and the index."""
         read: list[MemoryText] = []
         for source in iter_files(self.root):
             if _is_memory(source):
                 memory = self._read(source.location, source.path)
-                read += [memory] if memory is not None else []
+                is_read = memory is not None and not (source.path == INDEX and _only_lists_cards(memory.text))
+                read += [memory] if memory is not None and is_read else []
             if len(read) == MEMORIES_PER_LEDGER_QUERY:
                 yield from self._origins.before_repairs(read)
                 read = []
@@ -114,7 +117,12 @@ class MemoryReader:
 
 
 def _is_memory(source: MemoryFile) -> bool:
-    return source.store in ("cards", "documents") and source.path != INDEX
+    return source.store in ("cards", "documents", "logs")
+
+
+def _only_lists_cards(text: str) -> bool:
+    """Whether an index has nothing but headings, comments and entries for cards."""
+    return all(_INDEX_LINE.match(line) for line in text.split("\n"))
 
 
 def read_memory(location: str, shown: str) -> MemoryText | None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
-from truekeep.verify.claims.patterns import WELL_KNOWN, is_file
+from truekeep.verify.claims.patterns import SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.git_history import Trail
-from truekeep.verify.repository import World, is_code
+from truekeep.verify.repository import HOME_FOLDER, World, is_code
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
 
 
@@ -33,7 +34,9 @@ def check_path(world: World, question: Question) -> Verdict | None:
         inside = _inside(world, name)
         if inside is None:
             return outside(question, name)
-        name = inside
+        name, question = inside, question._replace(folder="")
+    if name == ".":
+        return confirmed(question, "exists", "the workspace itself")
     place = find_place(world, name, question)
     is_folder = claim.kind == "directory"
     if (place is None or not place.path) and (there := _in_head(world, question, name.strip("/"))) is not None:
@@ -52,11 +55,18 @@ def check_path(world: World, question: Question) -> Verdict | None:
             what = (
                 f"not there since {commit.id[:10]} on {commit.day}; a partial clone cannot tell whether it was renamed"
             )
+        if _is_ignored(world, name.strip("/"), question):
+            what = f"git ignores it since {commit.id[:10]} on {commit.day}, and it is not on this machine"
+            return unverifiable(question, "ignored", what)
         if world.past.problem:
             return unverifiable(
                 question, "incomplete", f"not there since {commit.id[:10]} on {commit.day}; {world.past.problem}"
             )
-        near = tuple(world.now.by_name.get(name.rpartition("/")[2], ())[:5]) if world.now.state.is_lazy else ()
+        near = tuple(world.now.by_name.get(name.rpartition("/")[2], ())[:5])
+        if world.past.has_only_exact_renames and (near or _may_have_moved(world, name, commit.id)):
+            what = f"{what}; it may have been moved: objects are missing in this clone"
+            return unverifiable(question, "incomplete", what, candidates=near)
+        near = near if world.now.state.is_lazy else ()
         return gone(
             question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last, candidates=near
         )
@@ -66,14 +76,22 @@ def check_path(world: World, question: Question) -> Verdict | None:
     return verdict and verdict._replace(why=verdict.why + _mixed_alphabet_note(name))
 
 
+def _may_have_moved(world: World, name: str, commit: str) -> bool:
+    """Whether the commit that deleted a file added another one of its kind."""
+    ending = os.path.splitext(name)[1]
+    return any(path.endswith(ending) for path in world.past.files_added_by(commit))
+
+
 def find_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a path in the checkout or its history; None if neither has it."""
+    if name.startswith(("/", "~")) and (own := world.own_path(name)) is not None:
+        name, question = own, question._replace(folder="")
     return _known_place(world, name, question) or _old_name(world, name, question)
 
 
 def _known_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a path in the checkout or in the rename records since the memory's date. Cached."""
-    key = (name, question.written_at, question.claim.is_weak)
+    key = (name, question.written_at, question.claim.is_weak, question.folder)
     known = _cache(world)
     if key not in known:
         known[key] = _find_place(world, name, question)
@@ -93,6 +111,20 @@ def _is_relative(name: str) -> bool:
     return bool(name) and not name.startswith(("/", "~")) and ".." not in name.split("/")
 
 
+def _from_folder(name: str, question: Question) -> Iterator[str]:
+    """The paths that a name means from the folder of its document, then from each folder above, the root last."""
+    folder, bare = question.folder, name.strip("/")
+    while folder:
+        path = os.path.normpath(f"{folder}/{bare}")
+        if not path.startswith(".."):
+            yield path
+        if ".." in bare.split("/"):
+            return  # its starting folder is the document's own
+        folder = folder.rpartition("/")[0]
+    if ".." not in bare.split("/"):
+        yield bare
+
+
 def _old_name(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a path that was renamed before the memory's date: an edit updates the date but may keep old paths."""
     path, now = name.strip("/"), world.now
@@ -104,30 +136,32 @@ def _old_name(world: World, name: str, question: Question) -> PathPlace | None:
     return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
 
 
-def _cache(world: World) -> dict[tuple[str, int | None, bool], PathPlace | None]:
+def _cache(world: World) -> dict[tuple[str, int | None, bool, str], PathPlace | None]:
     return world.places
 
 
 def _find_place(world: World, name: str, question: Question) -> PathPlace | None:
     now = world.now
-    for candidate in _spellings(world, name):
+    candidates = list(_from_folder(name, question))
+    for candidate in (*candidates, *_spellings(world, name)):
         if now.has(candidate) or now.has_folder(candidate):
             return PathPlace(candidate)
     bare = name.lstrip("/")
     is_bare = "/" not in bare
-    if not is_bare and ".." not in bare.split("/") and _on_disk(world, bare):
-        return PathPlace(bare)
+    if not is_bare and (there := next((path for path in candidates if _on_disk(world, path)), "")):
+        return PathPlace(there)
     if now.behind(bare):
         return None  # this repository's history does not cover it
     if is_bare:
         return _bare_place(world, bare, question)
     if question.written_at is None and bare.endswith(_HEADERS) and (short := _by_ending(world, bare)):
         return PathPlace(short)  # a C include path such as `fmt/format.h`
-    trail = world.past.follow(bare, question.written_at, now.position)
-    if trail is not None:
-        return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail)
-    if (successor := _moved_folder(world, bare, question)) is not None:
-        return successor
+    for candidate in candidates:
+        trail = world.past.follow(candidate, question.written_at, now.position)
+        if trail is not None:
+            return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail)
+        if (successor := _moved_folder(world, candidate, question)) is not None:
+            return successor
     if (folded := now.by_lower.get(bare.lower())) is not None:
         return PathPlace(folded, is_moved=True)
     short = _by_ending(world, bare)
@@ -156,19 +190,20 @@ def _spellings(world: World, name: str) -> list[str]:
 def _bare_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a file name without a folder: it exists if any file has it, and moved or is gone if only one ever had it."""
     matches = world.now.by_name.get(name, [])
-    if len(matches) == 1:
+    if len(matches) == 1 and not (world.is_home and name in WELL_KNOWN):
         return PathPlace(matches[0])
     if matches:
         return PathPlace(name)
     if _on_disk(world, name):
         return PathPlace(name)
-    own = world.past.follow(name, question.written_at, world.now.position)
-    if own is not None:
-        return PathPlace(own.path, is_moved=bool(own.path), trail=own)
+    for path in _from_folder(name, question):
+        own = world.past.follow(path, question.written_at, world.now.position)
+        if own is not None:
+            return PathPlace(own.path, is_moved=bool(own.path), trail=own)
     if (successor := _moved_folder(world, name, question)) is not None:
         return successor
-    if name in WELL_KNOWN:
-        return None  # too common: a deleted one in some folder need not be the one that is meant
+    if name in WELL_KNOWN or world.is_home:
+        return None  # a deleted one in some other folder need not be the one that is meant
     trails = [
         trail
         for path in world.past.removed_paths_named(name, question.written_at)
@@ -267,12 +302,17 @@ def _inside(world: World, name: str) -> str | None:
     for root in {world.root, os.path.abspath(world.root)}:
         if full.startswith(root + "/"):
             return full[len(root) + 1 :]
+    if (own := world.own_path(name)) is not None:
+        return own
     if name.startswith("~"):
         return None
-    first = name.lstrip("/").split("/")[0]
+    bare = name.lstrip("/")
+    first = bare.split("/")[0]
+    if first in SYSTEM_FOLDERS and not world.now.has(bare):
+        return None
     if os.path.lexists("/" + first) and not world.now.has_folder(first):
         return None
-    return name.lstrip("/")
+    return bare
 
 
 def outside(question: Question, name: str) -> Verdict:
@@ -283,16 +323,26 @@ def outside(question: Question, name: str) -> Verdict:
         there = False
     if there:
         return confirmed(question, "on-this-host", "there on this machine; outside the repository, so not looked into")
-    return unverifiable(question, "outside", "outside the repository, and not on this machine: it may be on another")
+    if is_of_other_machine(name):
+        return unverifiable(question, "other-machine", "a path of another machine, or of another user")
+    return unverifiable(question, "outside", "not on this machine, and outside of the repository")
 
 
-def _exists(world: World, question: Question, path: str) -> Verdict:
+def is_of_other_machine(name: str) -> bool:
+    """Whether a path is below a home folder that is not on this machine, or that is somebody else's."""
+    match = HOME_FOLDER.match(name)
+    return match is not None and not os.access(match[0], os.R_OK)
+
+
+def _exists(world: World, question: Question, path: str) -> Verdict | None:
     name = question.claim.name.strip("/")
     dirty = path in world.now.position and world.now.is_dirty(path)
     if path == name or path == question.claim.name:
         listed = world.now.has(path) or world.now.has_folder(path)
         if not listed and "/" not in path and len(world.now.by_name.get(path, ())) > 1:
             several = tuple(world.now.by_name[path][:5])
+            if world.is_home and question.claim.is_weak:
+                return None  # which of them is meant is not known
             return confirmed(question, "exists", "several files have this name", several[0], candidates=several)
         why = "there" if listed else "there, but not tracked by git"
         return confirmed(question, "exists", why, path, is_dirty=dirty)
@@ -312,6 +362,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
     """Return the verdict on a path that is neither in the checkout nor in this branch's history."""
     claim = question.claim
     bare = name.strip("/")
+    if ".." in bare.split("/") and question.folder:
+        bare = next(_from_folder(name, question), bare)
     parts = bare.split("/")
     now = world.now
     if ".." in parts:
@@ -349,6 +401,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
     if _is_ignored(world, bare, question):
         return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    if world.is_home:  # what a workspace names without having it is planned, made at run time, or another project's
+        return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
     if not world.is_newer_than(question.written_at):
         why = "never seen in this history; the memory may be newer than this checkout"
         return unverifiable(question, "never-seen", why, candidates=near)

@@ -14,6 +14,7 @@ from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles, StoredDefinition, read_checkout
 from truekeep.verify.file_kinds import FileKind, kind_of, prefer
 from truekeep.verify.git_history import Commit, Past
+from truekeep.verify.line_dates import LineDates
 from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
 from truekeep.verify.options import Options
 
@@ -21,6 +22,9 @@ _MAX_MANIFEST_BYTES = 20_000_000
 _CLOCK_SLACK_SECONDS = 86_400
 _MAX_OLD_MANIFESTS = 60
 _MAX_FILES_ON_DISK = 20_000
+HOME_FOLDER = re.compile(r"/root(?=/|\Z)|/(?:home|Users)/[^/]+")
+_OPENCLAW_WORKSPACE = re.compile(r"(?:~|/[^/]+(?:/[^/]+)?)/\.openclaw/workspace(?:/|\Z)")
+_MIN_PATHS_OF_ALIAS = 2  # files here that a folder elsewhere has to have, to be this one under another name
 
 
 class World:
@@ -42,6 +46,40 @@ class World:
         self._last_commits: dict[str, Commit | None] = {}
         self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
         self._on_disk: dict[str, list[str]] = {}
+        self._aliases: list[str] = []
+
+    @cached_property
+    def line_dates(self) -> LineDates:
+        return LineDates(self.git, self.store, self.now.state.head)
+
+    @cached_property
+    def is_home(self) -> bool:
+        """Whether this is the repository of the workspace itself."""
+        workspace = os.path.realpath(self.workspace) if self.workspace else ""
+        return workspace == self.root or workspace.startswith(self.root + "/")
+
+    def own_path(self, name: str) -> str | None:
+        """A path of the workspace under the name that it has on another machine; None if it is something else."""
+        if not self.is_home:
+            return None
+        prefix = openclaw_folder(name) or next((alias for alias in self._aliases if name.startswith(alias + "/")), "")
+        if not prefix:
+            return None
+        base = os.path.relpath(os.path.realpath(self.workspace), self.root)
+        return os.path.normpath(os.path.join(base, name[len(prefix) :].lstrip("/")))
+
+    def learn_aliases(self, names: Iterable[str]) -> None:
+        """Find folders on other machines that are this repository: several paths below them are files here."""
+        if not self.is_home:
+            return
+        found: dict[str, set[str]] = {}
+        for name in set(names):
+            parts = name.split("/")
+            for at in range(2, len(parts) - 1):
+                rest = "/".join(parts[at:])
+                if self.now.has(rest):
+                    found.setdefault("/".join(parts[:at]), set()).add(rest)
+        self._aliases = sorted((folder for folder in found if len(found[folder]) >= _MIN_PATHS_OF_ALIAS), key=len)
 
     def is_newer_than(self, written_at: int | None) -> bool:
         """Whether this checkout is newer than the memory."""
@@ -126,6 +164,12 @@ class World:
                     break
             self._on_disk[top] = found
         return self._on_disk[top]
+
+
+def openclaw_folder(name: str) -> str:
+    """The folder of an OpenClaw workspace that a path begins with, on whatever machine; empty if it does not."""
+    match = _OPENCLAW_WORKSPACE.match(name)
+    return match[0].rstrip("/") if match is not None else ""
 
 
 def read_manifests(now: CheckoutFiles) -> Iterable[tuple[str, Manifest]]:

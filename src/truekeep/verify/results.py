@@ -26,6 +26,17 @@ _FULL_RUN_KEY = "verified"  # key in the answer table
 _LIVE_KINDS = ("port", "unit", "container")
 _NOT_LOOKED_AT = ("no-checkout", "no-commits", "incomplete", "git-failed", "out-of-time")  # the claim itself is fine
 _CITED = re.compile(r" \([^()]*:\d+\)\Z")  # the place that ends a sentence
+_SAME_REASON = {  # reasons that are told once, though each claim has its own words for them
+    "of-its-day": "a log tells of its day, and what it names has moved or gone since",
+    "gone-before": "gone or moved before the line was written",
+    "of-others": "of another project, as far as this repository tells",
+}
+_STEPS = {  # what to do about claims that could not be checked
+    "no-checkout": "`truekeep repos` lists the known checkouts",
+    "other-machine": "check it there",
+    "not-there": "`git init` lets the next check tell",
+}
+_UNANSWERED = ("git-failed", "out-of-time", "incomplete", "other-branch", "no-commits")
 _REF_FILES = (".git/packed-refs", ".git/refs/heads", ".git/refs/tags")
 _REASONS_FROM_REFS = ("on-branch", "other-branch", "unreachable", "tagged")
 
@@ -90,6 +101,12 @@ class CheckedMemory(NamedTuple):
     def history(self) -> str:
         """How much of git's history the checkout has: whole, shallow or partial; "" without one."""
         return self.missing or ("whole" if self.roots else "")
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether every claim was looked at: git answered, in time, and about nothing that runs."""
+        verdicts = self.verdicts
+        return not any(item.reason in _UNANSWERED or item.claim.kind in _LIVE_KINDS for item in verdicts)
 
     def count(self, verdict: str) -> int:
         return sum(item.verdict == verdict for item in self.verdicts)
@@ -281,7 +298,8 @@ def count_reasons(checked: Sequence[CheckedMemory]) -> list[tuple[str, list[str]
     for item in checked:
         for verdict in item.verdicts:
             if verdict.verdict == UNVERIFIABLE:
-                why = _CITED.sub("", verdict.why)  # one reason, wherever it was met
+                why = _SAME_REASON.get(verdict.reason) or _CITED.sub("", verdict.why)  # one, wherever it was met
+                why = f"{why}; {step}" if (step := _STEPS.get(verdict.reason)) else why
                 reasons.setdefault(why, []).append(f"{item.path}:{verdict.claim.line}")
     return sorted(reasons.items(), key=lambda pair: -len(pair[1]))
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from truekeep.verify.checkout import FileTree, StoredDefinition
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.patterns import bare_path
 from truekeep.verify.file_kinds import FileKind, kind_of, language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
@@ -41,6 +42,16 @@ _HEADER_WORDS = frozenset(
 _TYPE_KINDS = frozenset(
     ("class", "type", "struct", "trait", "interface", "enum", "module", "namespace", "object", "record")
 )
+
+
+_DATA_LANGUAGES = frozenset(("json", "html", "css"))  # whose keys and words are data, not names of code
+_VALUE_KINDS = frozenset(("variable", "key", "field", "property", "value"))
+
+
+def _is_source(path: str) -> bool:
+    """Whether a file is code, and neither configuration nor data."""
+    language = language_for(path)
+    return is_code(path) and not is_config(language) and language not in _DATA_LANGUAGES
 
 
 class Spot(NamedTuple):
@@ -157,7 +168,7 @@ class Symbols:
             return confirmed(question, "exists", "a file of that name is there", claim.name)
         if claim.kind == "method" and claim.owner:
             return self._method(question)
-        spots = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
+        spots = [spot for spot in self.spots(claim.name, self._likely_files(question)) if _can_define(claim, spot)]
         spots.sort(key=lambda spot: spot.outline.kind in _CONFIG_KINDS)
         if spots:
             return self._defined(question, spots[0], len(spots))
@@ -203,7 +214,11 @@ class Symbols:
         files = set(self._files.get(claim.name, ()))
         both = prefer(files & set(self._files.get(owner, ())))[: _MAX_FILES_PER_NAME * 2]
         spots = [spot for spot in self.spots(claim.name, both) if _is_in_owner(spot.outline, claim.owner)]
-        spots = [spot for spot in spots if is_code(spot.path)] or spots
+        spots = [spot for spot in spots if _is_source(spot.path)] or [
+            spot for spot in spots if language_for(spot.path) not in _DATA_LANGUAGES
+        ]
+        if self.world.is_home:  # where `agents.list` is as likely a setting of another program
+            spots = [spot for spot in spots if spot.outline.kind not in _VALUE_KINDS]
         if not spots:
             # In Go, Rust and C++ methods may be outside their type; their scope names the owner.
             apart = self.spots(claim.name, prefer(files)[: _MAX_FILES_PER_NAME * 2])
@@ -354,7 +369,8 @@ class Symbols:
             return self._check_missing(question, then)
         if not before:
             # The file never defined it, so check the name alone.
-            return self._defined(question, elsewhere[0], len(elsewhere))
+            fitting = [spot for spot in elsewhere if not self.world.is_home or _can_define(claim, spot)]
+            return self._defined(question, fitting[0], len(fitting)) if fitting else self._check_missing(question, then)
         successor = _find_successor(before, elsewhere)
         if successor is not None:
             return self._moved_to(question, successor)
@@ -367,17 +383,21 @@ class Symbols:
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
         now = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
-        now = [spot for spot in now if spot.outline.kind not in _CONFIG_KINDS]
+        now = [spot for spot in now if spot.outline.kind not in _CONFIG_KINDS and _is_source(spot.path)]
         owned_then = [spot for spot in then.spots if _is_in_owner(spot.outline, claim.owner)] if then else []
+        owned_then = [spot for spot in owned_then if _is_source(spot.path)]
         owners = prefer(self._files.get(owner, ()))
-        in_code = [path for path in owners if is_code(path)]
+        in_code = [path for path in owners if _is_source(path)]
         modules = self._module_files(claim.owner)
         top = claim.owner.partition(".")[0]
         if top in LIBRARY_NAMES and not modules and not any(map(is_code, self._files.get(top, ()))):
             # Part of the language or of a common library.
             return None if claim.is_weak else unverifiable(question, "of-others", f"{top} is not made here")
         if now and in_code and not modules and not self._is_type(owner, in_code):
-            return self._defined(question, now[0], len(now))  # a variable or a key, whose type is unknown
+            # A variable, whose type is unknown.
+            if cite := self._used_together(claim, [*in_code, *(spot.path for spot in now)]):
+                return confirmed(question, "used", f"used in {cite}; defined in {now[0].cite}", now[0].cite)
+            return self._without_owner(question, owner, now)
         if owned_then:
             successor = _find_successor(owned_then, now)
             if successor is not None and (not in_code or successor.outline.kind == owned_then[0].outline.kind):
@@ -475,20 +495,51 @@ class Symbols:
         """Check a name that no code defines now."""
         claim = question.claim
         likely = [path for path in prefer(self._users.get(claim.name, ()))[:_MAX_FILES_PER_NAME] if is_code(path)]
-        in_code = next((f"{path}:{line}" for path in likely if (line := self.world.find_word(path, claim.name))), "")
-        defined_then = [spot for spot in then.spots if is_code(spot.path)] if then else []
+        if claim.kind == "method" and claim.owner:
+            in_code = self._used_together(claim, likely)
+        else:
+            places = ((path, self.world.find_word(path, claim.name)) for path in likely)
+            in_code = next((f"{path}:{line}" for path, line in places if line), "")
+        is_tied = bool(claim.place) and not (self.world.is_home and language_for(claim.place) in _DATA_LANGUAGES)
+        defined_then = [spot for spot in then.spots if is_tied or _is_source(spot.path)] if then else []
+        defined_then = [spot for spot in defined_then if is_code(spot.path)]
+        users_then = [path for path in then.users if is_tied or _is_source(path)] if then else []
+        if claim.kind == "method" and claim.owner:
+            users_then = []  # they used the name, and nothing tells of which owner
         tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_MAX_FILES_PER_NAME])
+        tests = [spot for spot in tests if is_tied or language_for(spot.path) not in _DATA_LANGUAGES]
+        if claim.kind == "method" and claim.owner:
+            tests = [spot for spot in tests if _is_in_owner(spot.outline, claim.owner)]
         if defined_then and not (in_code and not _has_function_or_type(defined_then)):
             return self._gone_since(question, then, "", ())
-        if in_code:
+        used_in = in_code.rpartition(":")[0]
+        is_used = (is_tied and not self.world.is_home) or (not claim.is_weak and _is_source(used_in))
+        if in_code and is_used and self.world.is_home and not is_tied and claim.kind != "method":
+            why = f"used in {in_code}, and nothing here defines it: it may be another project's"
+            return unverifiable(question, "of-others", why, place=in_code)
+        if in_code and is_used:
             return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
-        if tests and not (then and then.users):
+        if tests and not users_then and (is_tied or not claim.is_weak or _has_function_or_type(tests)):
             return self._defined(question, tests[0], len(tests), "defined-in-tests")
-        if then is not None and ((then.users and not claim.is_weak) or then.spots) and not tests:
+        if then is not None and not in_code and not tests and ((users_then and not claim.is_weak) or defined_then):
             return self._gone_since(question, then, "", ())
         if claim.is_weak:
             return None
+        if in_code:
+            return unverifiable(question, "only-mentioned", f"only data has this word ({in_code})")
         return self._never_defined(question)
+
+    def _used_together(self, claim: Claim, paths: Iterable[str]) -> str:
+        """The first place in source code where a name is used with its owner: `owner.name`, `owner::name`."""
+        owner = re.escape(claim.owner.rpartition(".")[2].encode())
+        pattern = re.compile(
+            rb"(?<![\w$])" + owner + rb"\s?(?:\.|::|->|#|\?\.)\s?" + re.escape(claim.name.encode()) + rb"(?![\w$])"
+        )
+        for path in dict.fromkeys(paths):
+            if _is_source(path) and (match := pattern.search(code := self.world.now.code(path))) is not None:
+                line = code.count(b"\n", 0, match.start()) + 1
+                return f"{path}:{line}"
+        return ""
 
     def _gone_since(
         self, question: Question, then: OldDefinitions | None, what: str, candidates: tuple[str, ...]
@@ -567,7 +618,16 @@ class Symbols:
         place = self._place(question)
         if place is not None and place.is_moved and (line := self.world.find_word(place.path, claim.name)):
             return moved(question, "file-renamed", f"its file is now {place.path}", f"{place.path}:{line}")
+        script = self._script_of_flag(question)
+        if self.world.is_home and claim.kind == "flag" and not script and not self._is_own_flag(question):
+            return None
         found = self._find_word(claim)
+        if found and script and found.rpartition(":")[0] != script:
+            line = next((line for name in spellings(claim) if (line := self.world.find_word(script, name))), 0)
+            if not line:
+                why = f"{script} does not have it; {found} does"
+                return unverifiable(question, "not-in-body", why, candidates=(found,))
+            found = f"{script}:{line}"
         if found:
             return confirmed(question, "in-code", f"in {found}", found, rank=CODE)
         for name in spellings(claim)[1:]:
@@ -577,11 +637,29 @@ class Symbols:
                     return confirmed(question, "in-code", f"by its name in {spot.cite}", spot.cite, rank=CODE)
         return None
 
+    def _is_own_flag(self, question: Question) -> bool:
+        """Whether a flag can only be one of the workspace's own scripts: they are few among all programs."""
+        claim = question.claim
+        if claim.place:
+            return True
+        return not claim.owner and not claim.is_weak and "-" in claim.name.strip("-")
+
+    def _script_of_flag(self, question: Question) -> str:
+        """The file here whose flag this is said to be; empty if the command is no file of this repository."""
+        claim = question.claim
+        if claim.kind != "flag" or not claim.owner or "." not in claim.owner.rpartition("/")[2]:
+            return ""
+        name = self.world.own_path(claim.owner) or claim.owner
+        place = find_place(self.world, bare_path(name), question)
+        return place.path if place is not None and self.world.now.has(place.path) and is_code(place.path) else ""
+
     def _check_missing_word(self, question: Question) -> Verdict | None:
         claim = question.claim
+        if self.world.is_home and claim.kind == "flag" and not self._script_of_flag(question) and not claim.place:
+            return None
         for old in (self._old_definitions.get((name, question.written_at)) for name in _old_spellings(claim)):
             code = [path for path in _places(old) if is_code(path)] if old is not None else []
-            if old is not None and any(claim.kind == "env" or not is_config(language_for(path)) for path in code):
+            if old is not None and any(claim.place or _is_source(path) or _is_env_file(path) for path in code):
                 return self._gone_since(question, old, "", ())
         if claim.is_weak:
             return None
@@ -595,6 +673,20 @@ class Symbols:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     return f"{path}:{line}"
         return ""
+
+
+def _can_define(claim: Claim, spot: Spot) -> bool:
+    """Whether a definition can be what a claim without a file means. A plain word is no variable, and no key of data.
+
+    Data is full of words: that a file of preferences has one of them says nothing about the code.
+    """
+    if not is_code(spot.path) or language_for(spot.path) in _DATA_LANGUAGES:
+        return False
+    return not claim.is_weak or spot.outline.kind not in _VALUE_KINDS
+
+
+def _is_env_file(path: str) -> bool:
+    return language_for(path) == "env"
 
 
 def _pack_old_definitions(then: OldDefinitions | None) -> str:

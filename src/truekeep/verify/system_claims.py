@@ -6,10 +6,13 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 
+from truekeep.verify.cache import FactsCache
+from truekeep.verify.file_kinds import language_for
 from truekeep.verify.live_system.containers import query_containers
 from truekeep.verify.live_system.ports import query_ports
 from truekeep.verify.live_system.systemd import query_units, unit_ports
 from truekeep.verify.live_system.urls import query_urls
+from truekeep.verify.options import Options
 from truekeep.verify.package_claims import find_last_listed, is_unreadable
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
@@ -61,6 +64,7 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
     return verdicts
 
 
+_PORT_LINE = re.compile(rb"port(?!folio|rait|able|ion|al|s? to\b)|listen|\bbind|\baddr|\bexpose\b")
 _UNIT_PORT = re.compile(
     rb"^\s*(?:ExecStart|Environment|ListenStream)\s*=[^\n]*?(?:port[ =]|PORT=|:|Stream\s*=\s*)(\d{2,5})\b", re.MULTILINE
 )
@@ -75,15 +79,9 @@ def _ports_of_unit_file(world: World, unit: str) -> list[int]:
 def _find_port_in_code(world: World, question: Question, files: Iterable[str]) -> Verdict:
     name = question.claim.name
     for path in prefer(files)[:12]:
-        if is_code(path) and (line := world.find_word(path, name)):
+        if is_code(path) and language_for(path) != "html" and (line := world.find_word(path, name)):
             text = world.now.code(path).split(b"\n")[line - 1].lower()
-            if (
-                b"port" in text
-                or b"listen" in text
-                or b":" + name.encode() in text
-                or b"bind" in text
-                or b"addr" in text
-            ):
+            if _PORT_LINE.search(text) or re.search(rb"(?:host|\d|\]|\*|[\"'/ ]):" + name.encode() + rb"\b", text):
                 return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
     port = int(name)
     before = find_last_listed(
@@ -178,11 +176,42 @@ def _files_of_build_folders(world: World, folder: str) -> Iterable[str]:
 
 
 def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+    return check_links(world.store, world.options, questions)
+
+
+def check_machine(store: FactsCache, options: Options, questions: Sequence[Question]) -> dict[int, Verdict | None]:
+    """Check ports, units, containers and links without a repository, as far as this machine can tell."""
+    links = [item for item in questions if item.claim.kind == "url"]
+    found: dict[int, Verdict | None] = {**check_links(store, options, links)}
+    for kind, query, reason in (
+        ("port", lambda names: {str(port): it for port, it in query_ports(set(map(int, names))).items()}, "listening"),
+        ("unit", query_units, "unit"),
+        ("container", query_containers, "container"),
+    ):
+        asked = [item for item in questions if item.claim.kind == kind]
+        answers = query({item.claim.name for item in asked}) if asked and options.system else {}
+        for question in asked:
+            here = answers.get(question.claim.name)
+            if here is not None and here.state == "there":
+                found[id(question)] = confirmed(question, reason, here.what)
+            elif question.claim.is_weak:
+                found[id(question)] = None
+            elif here is not None and here.state == "absent":
+                why = "nothing listens on it here" if kind == "port" else f"{here.what}; not on this machine"
+                absent = "not-listening" if kind == "port" else "not-on-this-host"
+                found[id(question)] = unverifiable(question, absent, why)
+            else:
+                what = here.what if here is not None else "this machine was not asked"
+                found[id(question)] = unverifiable(question, "no-answer", what)
+    return found
+
+
+def check_links(store: FactsCache, options: Options, questions: Sequence[Question]) -> dict[int, Verdict]:
     if not questions:
         return {}
-    if not world.options.online:
+    if not options.online:
         return {id(item): unverifiable(item, "offline", "links are only followed with --online") for item in questions}
-    rows = world.store.rows("SELECT url, at, status, what FROM url")
+    rows = store.rows("SELECT url, at, status, what FROM url")
     cache = {row[0]: (row[1], row[2], row[3]) for row in rows}
     answers = query_urls(
         {item.claim.name for item in questions},
@@ -192,10 +221,8 @@ def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict
         timeout=_URL_TIMEOUT,
         max_urls=_MAX_URLS,
     )
-    with world.store.transaction():
-        world.store.many(
-            "INSERT OR REPLACE INTO url VALUES (?, ?, ?, ?)", [(url, *value) for url, value in cache.items()]
-        )
+    with store.transaction():
+        store.many("INSERT OR REPLACE INTO url VALUES (?, ?, ?, ?)", [(url, *value) for url, value in cache.items()])
     verdicts = {}
     for question in questions:
         here = answers.get(question.claim.name)

@@ -37,6 +37,7 @@ class Question(NamedTuple):
     claim: Claim
     memory: str  # the memory's own path
     written_at: int | None  # seconds; None if unknown
+    folder: str = ""  # of the memory's file, from the root of the repository; empty at the root and outside
 
 
 class Evidence(TypedDict, total=False):

@@ -14,13 +14,14 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from json import JSONDecodeError
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
+from truekeep.memory.file_scan import is_log, project_in
 from truekeep.verify.cache import FactsCache, StoreDamaged
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, FileTree, VerifyTimeout, digest_in, outline_in
 from truekeep.verify.checkouts import Checkout, choose_checkout, is_of_workspace
@@ -29,12 +30,15 @@ from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.dispatch import judge
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Commit
-from truekeep.verify.languages import clean
+from truekeep.verify.languages import clean, is_config
+from truekeep.verify.memory_reader import is_outside
 from truekeep.verify.path_claims import outside
-from truekeep.verify.repository import Options, World
+from truekeep.verify.repository import Options, World, openclaw_folder
 from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts
+from truekeep.verify.system_claims import check_machine
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 
+_MACHINE_KINDS = ("port", "unit", "container", "url")
 _KINDS_WITH_BODY = ("symbol", "method", "env")
 
 
@@ -66,10 +70,12 @@ class Verifier:
         checkouts: Sequence[Checkout],
         *,
         workspace: str = "",
+        home: str = "",
         options: Options | None = None,
         reuse: bool = False,
     ) -> None:
         self.store, self.checkouts, self.workspace = store, checkouts, workspace
+        self.home = os.path.realpath(home) if home else ""  # the repository that contains the workspace
         self.options = options or Options()
         self._worlds: dict[str, World] | None = {} if reuse else None  # a run of many small checks opens each once
         self._trees: dict[str, str] = {}
@@ -111,6 +117,7 @@ class Verifier:
         left_out = [0] * len(memories)
         asked: list[_RoutedQuestion] = []
         for at, memory in enumerate(memories):
+            progress("reading memory", at, len(memories))
             found = extract_claims(memory.text, is_changelog=memory.is_changelog)
             left_out[at] = found.left_out
             asked += self._route(at, memory, found.claims, root)
@@ -121,12 +128,12 @@ class Verifier:
         worlds: dict[str, World] = {}
         problems: dict[str, str] = {}
         for done, (chosen, members) in enumerate(by_root.items()):
-            progress("verify", done, len(by_root))
+            progress(f"checking {len(members)} claims", done, len(by_root) if len(by_root) > 1 else 0)
             world = self._open(chosen, problems)
             some = [asked[number] for number in members]
             if world is None:
                 why = problems.get(chosen, "")
-                answers = [self._answer_without_checkout(item, why) for item in some]
+                answers = self._answer_without_checkout(some, why)
             else:
                 worlds[chosen] = world
                 answers = self._compare(world, some, judge(world, [item.question for item in some]), keep=keep)
@@ -150,18 +157,28 @@ class Verifier:
                 where, problem = root, ""
             else:
                 if origin.repository not in chosen:
-                    chosen[origin.repository] = self._root_for(origin.repository)
+                    chosen[origin.repository] = self._root_for(origin.repository, memory.path)
                 where, problem = chosen[origin.repository]
             context = _context_digest(origin.written_at, lines[claim.line - 1])
-            yield _RoutedQuestion(at, where, Question(claim, memory.path, origin.written_at), problem, context)
+            question = Question(claim, memory.path, origin.written_at, self._folder(memory.path, where))
+            yield _RoutedQuestion(at, where, question, problem, context)
 
-    def _root_for(self, repository: str) -> tuple[str, str]:
+    def _folder(self, path: str, root: str) -> str:
+        """The folder of a memory's file, from the root of the repository; empty at the root and outside of it."""
+        if not path or not root:
+            return ""
+        base = os.getcwd() if is_outside(path) or not self.workspace else os.path.realpath(self.workspace)
+        folder = os.path.dirname(os.path.normpath(os.path.join(base, path)))
+        return folder[len(root) + 1 :] if folder.startswith(root + "/") else ""
+
+    def _root_for(self, repository: str, path: str) -> tuple[str, str]:
         if not repository:
-            return "", NO_REPOSITORY
+            return self.home, "" if self.home else NO_REPOSITORY
         checkout = choose_checkout(repository, self.checkouts)
         if checkout is None:
-            is_own = is_of_workspace(repository, self.workspace)
-            return "", NO_REPOSITORY if is_own else f"no checkout of {repository} is known on this machine"
+            if is_of_workspace(repository, self.workspace) or project_in(path) == repository:
+                return self.home, "" if self.home else NO_REPOSITORY
+            return "", f"no checkout of {repository} is known on this machine"
         if checkout.problem:
             return "", f"{checkout.root}: {checkout.problem}"
         return checkout.root, ""
@@ -182,18 +199,44 @@ class Verifier:
             problems[root] = "the checkout could not be read before the time limit"
         return None
 
-    def _answer_without_checkout(self, asked: _RoutedQuestion, problem: str) -> Verdict | None:
-        """Check a claim without a checkout: paths outside can still be checked, everything else is unverifiable."""
-        claim = asked.question.claim
+    def _answer_without_checkout(self, asked: Sequence[_RoutedQuestion], problem: str) -> list[Verdict | None]:
+        """Check claims without a checkout: paths on this machine, and what runs here; all else is unverifiable."""
+        running = [item.question for item in asked if item.question.claim.kind in _MACHINE_KINDS]
+        answers = check_machine(self.store, self.options, running)
+        return [
+            answers[id(item.question)]
+            if item.question.claim.kind in _MACHINE_KINDS
+            else self._answer_from_disk(item, problem)
+            for item in asked
+        ]
+
+    def _answer_from_disk(self, asked: _RoutedQuestion, problem: str) -> Verdict | None:
+        question, claim = asked.question, asked.question.claim
         if claim.kind in ("path", "directory"):
-            if claim.name.startswith(("/", "~")) and not claim.is_weak:
-                return outside(asked.question, claim.name)
-            inside = self.workspace and ".." not in claim.name.split("/")
-            if inside and os.path.lexists(os.path.join(self.workspace, claim.name)):
-                return confirmed(asked.question, "in-memory", "a file of this memory")
+            own = openclaw_folder(claim.name) if self.workspace else ""
+            if claim.name.startswith(("/", "~")) and not own and not claim.is_weak:
+                return outside(question, claim.name)
+            name = claim.name[len(own) :].lstrip("/") or "."
+            if any(os.path.lexists(place) for place in self._places(question.memory if not own else "", name)):
+                return confirmed(question, "in-memory", "a file of this memory")
+            if self.workspace and asked.problem == NO_REPOSITORY and not claim.is_weak:
+                why = "not in this workspace; it is in no git repository, so whether it ever was is not known"
+                return unverifiable(question, "not-there", why)
         if claim.is_weak:
             return None
-        return unverifiable(asked.question, "no-checkout", problem or asked.problem)
+        return unverifiable(question, "no-checkout", problem or asked.problem)
+
+    def _places(self, memory: str, name: str) -> Iterator[str]:
+        """Where a path can be in a workspace without git: from the document's folder, and from each one above."""
+        root = os.path.realpath(self.workspace) if self.workspace else ""
+        folder = os.path.dirname(memory) if not is_outside(memory) else ""
+        while root:
+            place = os.path.normpath(os.path.join(root, folder, name))
+            if place == root or place.startswith(root + "/"):
+                yield place
+            if not folder:
+                return
+            folder = os.path.dirname(folder)
 
     def _collect(
         self,
@@ -205,7 +248,8 @@ class Verifier:
         left_out: Sequence[int],
     ) -> list[CheckedMemory]:
         now = time.time()
-        trees = {root: _tree_digest(world.now) for root, world in worlds.items()}
+        # Without a digest, the next check asks again: missing objects may be there then.
+        trees = {root: _tree_digest(world.now) if world.past.is_fully_read else "" for root, world in worlds.items()}
         grouped: dict[int, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
             grouped[item.memory].append(number)
@@ -248,6 +292,7 @@ class Verifier:
             and verdict.claim.kind in _KINDS_WITH_BODY
             and verdict.verdict == CONFIRMED
             and verdict.seen
+            and not is_config(language_for(verdict.place.rpartition(":")[0]))  # values change all the time
         }
         known = self._load_fingerprints(world, asked)
         is_in_history = cache(lambda commit: _descends(world, commit))
@@ -270,7 +315,8 @@ class Verifier:
             pass  # the claim is confirmed; the next check reads its old code again
         for at, verdict in bodies.items():
             before = fresh.get(at) or known.get(_fingerprint_key(asked[at]))
-            if before is not None and verdict.seen not in before.seen.split():
+            is_current = not is_log(asked[at].question.memory)
+            if is_current and before is not None and verdict.seen not in before.seen.split():
                 result[at] = _as_changed(asked[at].question, verdict, before)
         if keep:
             self._save_fingerprints(world, asked, known, fresh)

@@ -75,8 +75,8 @@ class WorkspaceContext:
 
     @property
     def has_checkouts(self) -> bool:
-        """True if any checkout is configured."""
-        return bool(self.config.verify.checkouts or self.config.repositories)
+        """True if any checkout is configured, or the workspace is one itself."""
+        return bool(self.config.verify.checkouts or self.config.repositories) or os.path.lexists(self.path / ".git")
 
     @property
     def shows_verdicts(self) -> bool:

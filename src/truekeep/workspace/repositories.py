@@ -12,7 +12,14 @@ from truekeep.core.model import CARDS
 from truekeep.core.state_dir import STATE
 from truekeep.memory.card import parse_card
 from truekeep.verify.cache import retry_if_damaged
-from truekeep.verify.checkouts import choose_checkout, expand_repositories, find_checkouts, is_of_workspace
+from truekeep.verify.checkouts import (
+    choose_checkout,
+    expand_repositories,
+    find_below,
+    find_checkouts,
+    find_home,
+    is_of_workspace,
+)
 
 if TYPE_CHECKING:
     from truekeep.verify.checkouts import Checkout
@@ -28,9 +35,14 @@ class Repositories:
         self._context = workspace.context
 
     def folders(self) -> list[Path]:
-        """The configured folders that may hold checkouts."""
+        """The folders that may hold checkouts: the configured ones, then those below the workspace."""
         config = self._context.config
-        return expand_repositories((*config.verify.checkouts, *config.repositories))
+        configured = expand_repositories((*config.verify.checkouts, *config.repositories))
+        return [*configured, *find_below(self._context.path)]
+
+    def home(self) -> str:
+        """The repository that the workspace is, or is in; empty if it is in none."""
+        return find_home(self._context.path)
 
     def checkouts(self) -> list[Checkout]:
         """The checkouts on this machine; of two with the same name, the one that memory knows."""

@@ -76,7 +76,8 @@ class Verification:
         from truekeep.verify.verifier import Verifier  # heavy: stored verdicts are given without it
 
         known = self._workspace.repositories.checkouts() if checkouts is None else checkouts
-        return Verifier(self._context.facts, known, workspace=self.reader.root, options=options, reuse=reuse)
+        home = self._workspace.repositories.home()
+        return Verifier(self._context.facts, known, workspace=self.reader.root, home=home, options=options, reuse=reuse)
 
     # Checking.
 
@@ -101,7 +102,7 @@ class Verification:
         checkouts = cache(self._workspace.repositories.checkouts)
         # Loaded only if something has to be checked.
         verifier = cache(lambda: self._verifier(Options(online=online, system=system), checkouts(), reuse=True))
-        check = partial(self._check, verifier, root=root, at=at, changed=changed, progress=progress)
+        check = partial(self._check, verifier, root=root, at=at, changed=changed, online=online, progress=progress)
         if files:
             named = list(reader.files(files))
             own = [memory for memory, is_own in named if is_own]
@@ -129,6 +130,7 @@ class Verification:
         root: str,
         at: float,
         changed: bool,
+        online: bool,
         progress: Callable[[str, int, int], None],
     ) -> list[CheckedMemory]:
         """Check memories of the workspace, or only those that `changed`."""
@@ -141,8 +143,12 @@ class Verification:
             memories = [memory for memory in memories if memory.path not in same]
             self._renew({path: known[path] for path in same}, at)
             known = {}
-        # Settled verdicts rest on unchanged evidence; everything else is checked.
-        settled = {path: item for path, item in known.items() if item.is_settled}
+        # Settled verdicts rest on unchanged evidence, others on a checkout in which nothing changed.
+        settled = {
+            path: item
+            for path, item in known.items()
+            if item.is_settled or (not online and item.is_answered and verifier().still_holds(item))
+        }
         asked = [memory for memory in memories if memory.path not in settled]
         self._renew(settled, at)
         fresh = verifier().check(asked, root=root, keep=keep, progress=progress) if asked else []
@@ -182,12 +188,11 @@ class Verification:
         checkouts = cache(self._workspace.repositories.checkouts)
         for memory in self.reader.read_all(paths):
             names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
-            if not any(choose_checkout(name, checkouts()) is not None for name in names):
-                continue
-            stored = recall(self._context.facts, memory, look=look)
-            if stored is not None:
+            is_of_code = any(choose_checkout(name, checkouts()) is not None for name in names)
+            stored = recall(self._context.facts, memory, look=look) if is_of_code or not names else None
+            if stored is not None and stored.roots:
                 found[memory.path] = stored
-            else:
+            elif is_of_code:  # what is about the workspace itself is checked by `verify`, which reads all of it
                 missing.append(memory)
                 found[memory.path] = "not checked yet"
         if missing and budget > 0:

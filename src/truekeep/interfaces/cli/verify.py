@@ -216,8 +216,6 @@ def _render_reasons(checked: Sequence[CheckedMemory]) -> Iterator[str]:
     homeless = [item for item in checked if item.verdicts and not (item.repository or item.roots)]
     if cards := sum(item.path.startswith(f"{CARDS}/") for item in homeless):
         yield f"next: `truekeep repos match` finds the repository of cards that name none ({cards} here)"
-    elif homeless:
-        yield "next: if they describe this folder, `truekeep verify --repo .`"
 
 
 def _render_missing(checked: Sequence[CheckedMemory]) -> Iterator[str]:
