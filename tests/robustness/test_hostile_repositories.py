@@ -1148,13 +1148,13 @@ def test_a_memory_without_a_repository_is_judged_once(place: Place, monkeypatch:
 
     monkeypatch.setattr(Verifier, "check", noted)
     first = told()
-    assert first == ["in-memory", "no-checkout"]
+    assert first == ["in-memory", "not-there"]
     assert "memory/cards/free.md" in asked
     asked.clear()
     assert told() == first
     assert asked == []
     (place.workspace / "memory/other.md").unlink()
-    assert told() == ["no-checkout", "no-checkout"]
+    assert told() == ["not-there", "not-there"]
     counted = [path for path, *_ in read_counts(str(place.workspace / ".truekeep/facts.sqlite"))]
     assert "memory/cards/free.md" not in counted  # no sign that it holds
 

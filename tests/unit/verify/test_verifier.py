@@ -1406,12 +1406,15 @@ def edit(place: Place, path: str, text: str, *, day: str = "2026-06-01") -> None
 
 
 class TestWorkspace:
-    def test_cards_and_documents_but_no_logs_and_no_index(self, app: Place) -> None:
+    def test_cards_documents_and_logs_but_no_index_that_only_lists_cards(self, app: Place) -> None:
         note(app, "See `src/api.py`.")
         remember(app, "TOOLS.md", "See `src/api.py`.\n")
         remember(app, "memory/2026-11-10.md", "See `src/api.py`.\n")
         remember(app, "MEMORY.md", "- [note](memory/cards/note.md) `src/api.py`\n")
-        assert sorted(item.path for item in verify(app)) == ["TOOLS.md", "memory/cards/note.md"]
+        checked = ["TOOLS.md", "memory/2026-11-10.md", "memory/cards/note.md"]
+        assert sorted(item.path for item in verify(app)) == checked
+        remember(app, "MEMORY.md", "- [note](memory/cards/note.md)\n- The API is in `src/api.py`.\n")
+        assert sorted(item.path for item in verify(app)) == ["MEMORY.md", *checked]
 
     def test_a_card_is_held_against_its_own_repository(self, app: Place) -> None:
         other = History()
@@ -1432,7 +1435,7 @@ class TestWorkspace:
     def test_a_memory_without_a_repository_is_never_gone(self, app: Place) -> None:
         remember(app, "memory/cards/note.md", a_card("Note", "See `src/none.py` and `/etc/passwd`."))
         assert one(app) == {
-            "src/none.py": ("unverifiable", "no-checkout"),
+            "src/none.py": ("unverifiable", "not-there"),
             "/etc/passwd": ("confirmed", "on-this-host"),
         }
 
@@ -1477,7 +1480,7 @@ class TestWorkspace:
             "src/api.py": ("confirmed", "exists"),
             "src/new.py": ("confirmed", "exists"),
             "src/theirs.py": ("confirmed", "exists"),
-            "src/by_hand.py": ("unverifiable", "no-checkout"),
+            "src/by_hand.py": ("unverifiable", "not-there"),
         }
 
     def test_worktrees_and_clones(self, app: Place) -> None:

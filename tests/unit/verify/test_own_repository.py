@@ -1,0 +1,251 @@
+"""A workspace that is a repository itself: what its documents, logs and index name is checked against it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.support.histories import History, git
+from truekeep.memory.written_days import blob_id, committed_days
+from truekeep.search.file_metadata import describe, written_day
+from truekeep.verify.cache import FactsCache
+from truekeep.verify.checkouts import find_below, find_home
+from truekeep.verify.claims.extract import extract_claims
+from truekeep.verify.memory_reader import text_memory
+from truekeep.verify.options import Options
+from truekeep.verify.path_claims import is_of_other_machine
+from truekeep.verify.verdict import Verdict
+from truekeep.verify.verifier import Verifier
+
+SCRIPT = "import argparse\n\n\ndef send_digest(day):\n    return day\n\n\nparser.add_argument('--dry-run')\n"
+
+
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Scripts, data and notes; one script was moved, another deleted, and a folder is no longer kept in git."""
+    root = tmp_path_factory.mktemp("own") / "workspace"
+    history = History()
+    old = "Run `scripts/mail.py`, see `docs/plan.md` and `notes.md`.\n"
+    history.commit(
+        "2026-01-05",
+        {
+            "scripts/mail.py": SCRIPT,
+            "scripts/other.py": "parser.add_argument('--since-day')\nparser.add_argument('--limit')\n",
+            "docs/plan.md": "# Plan\nOne.\nTwo.\nThree.\n",
+            "memory/topics/notes.md": "# Notes\nAbout topics.\n",
+            "memory/topics/index.md": "# Index\n",
+            "memory/old.md": old,
+            "keys/login.txt": "none\n",
+            "data/preferences.json": '{"digest_mode": "daily", "weather": true}\n',
+            "lib/kernel.py": "class ToolPolicy:\n    def run(self):\n        return 1\n",
+        },
+    )
+    history.commit(
+        "2026-03-05",
+        {"docs/plan.md": None, "keys/login.txt": None, ".gitignore": "keys/\n", "lib/kernel.py": "OTHER = 1\n"},
+        renames={"scripts/mail.py": "scripts/send/mail.py"},
+    )
+    history.commit("2026-04-05", {"memory/late.md": "We read `docs/plan.md` in April.\n"})
+    history.write(root)
+    return root
+
+
+def check(root: Path, text: str, path: str = "memory/note.md", home: str | None = None) -> dict[str, Verdict]:
+    """The verdicts on a document of the workspace, by the words of their claims."""
+    top = find_home(root) if home is None else home
+    verifier = Verifier(FactsCache(":memory:"), [], workspace=str(root), home=top, options=Options(system=False))
+    (checked,) = verifier.check([text_memory(path, text)], keep=False)
+    return {verdict.claim.text: verdict for verdict in checked.verdicts}
+
+
+def words(found: dict[str, Verdict]) -> dict[str, tuple[str, str]]:
+    return {text: (verdict.verdict, verdict.reason) for text, verdict in found.items()}
+
+
+class TestAgainstItself:
+    def test_what_is_there_moved_and_gone(self, workspace: Path) -> None:
+        found = check(workspace, "`scripts/other.py`, `scripts/mail.py` and `docs/plan.md`.")
+        assert words(found) == {
+            "scripts/other.py": ("confirmed", "exists"),
+            "scripts/mail.py": ("moved", "renamed"),
+            "docs/plan.md": ("gone", "deleted"),
+        }
+        assert found["scripts/mail.py"].place == "scripts/send/mail.py"
+
+    def test_a_log_tells_of_its_day(self, workspace: Path) -> None:
+        found = check(workspace, "Wrote `scripts/mail.py` and `scripts/other.py`.", "memory/2026-01-05.md")
+        assert words(found) == {
+            "scripts/mail.py": ("unverifiable", "of-its-day"),
+            "scripts/other.py": ("confirmed", "exists"),
+        }
+        assert found["scripts/mail.py"].place == "scripts/send/mail.py"
+
+    def test_a_line_that_was_written_after_the_removal_is_no_alarm(self, workspace: Path) -> None:
+        late = (workspace / "memory/late.md").read_text()
+        assert words(check(workspace, late, "memory/late.md")) == {"docs/plan.md": ("unverifiable", "gone-before")}
+        early = (workspace / "memory/old.md").read_text()
+        assert words(check(workspace, early, "memory/old.md"))["docs/plan.md"] == ("gone", "deleted")
+
+    def test_the_documents_own_folder_comes_first(self, workspace: Path) -> None:
+        found = check(workspace, "[notes](notes.md), [up](../old.md), `topics/notes.md`", "memory/topics/index.md")
+        assert {text: verdict.place for text, verdict in found.items()} == {
+            "notes.md": "memory/topics/notes.md",
+            "../old.md": "memory/old.md",
+            "topics/notes.md": "memory/topics/notes.md",
+        }
+
+    def test_what_git_no_longer_keeps_is_not_gone(self, workspace: Path) -> None:
+        assert words(check(workspace, "The login is in `keys/login.txt`.")) == {
+            "keys/login.txt": ("unverifiable", "ignored")
+        }
+
+    def test_a_path_that_never_was_is_no_alarm(self, workspace: Path) -> None:
+        assert words(check(workspace, "---\nupdated: 2026-02-01\n---\n`scripts/none.py`")) == {
+            "scripts/none.py": ("unverifiable", "never-seen")
+        }
+
+    @pytest.mark.parametrize("text", ["`docs/YYYY-MM-DD.md`", "`memory/[DATE].md`", "`notes-NN.md`"])
+    def test_a_place_for_something_else_is_no_claim(self, text: str) -> None:
+        assert not extract_claims(text).claims
+
+
+class TestOtherMachines:
+    @pytest.mark.parametrize(
+        "name", ["/root/.openclaw/workspace", "~/.openclaw/workspace", "/home/kim/.openclaw/workspace"]
+    )
+    def test_an_openclaw_workspace_elsewhere_is_this_one(self, workspace: Path, name: str) -> None:
+        found = check(workspace, f"`{name}/scripts/other.py` and `{name}/scripts/mail.py`, in `{name}`")
+        assert words(found) == {
+            f"{name}/scripts/other.py": ("confirmed", "exists"),
+            f"{name}/scripts/mail.py": ("moved", "renamed"),
+            name: ("confirmed", "exists"),
+        }
+
+    def test_a_folder_whose_files_are_here_is_this_one(self, workspace: Path) -> None:
+        there = "/Users/kim/agent"
+        text = f"`{there}/scripts/other.py`, `{there}/memory/old.md`, `{there}/docs/plan.md`, `/Users/kim/else/a.py`"
+        assert words(check(workspace, text)) == {
+            f"{there}/scripts/other.py": ("confirmed", "exists"),
+            f"{there}/memory/old.md": ("confirmed", "exists"),
+            f"{there}/docs/plan.md": ("gone", "deleted"),
+            "/Users/kim/else/a.py": ("unverifiable", "other-machine"),
+        }
+
+    def test_only_homes_of_others_are_called_another_machines(self) -> None:
+        assert is_of_other_machine("/Users/kim/a.py")
+        assert is_of_other_machine("/home/nobody-of-this-name/a.py")
+        assert not is_of_other_machine("/etc/none.conf")
+        assert not is_of_other_machine("~/none.txt")
+
+
+class TestWordsAndData:
+    def test_data_confirms_no_name(self, workspace: Path) -> None:
+        found = check(workspace, "We set `digest_mode` and like `weather`; `send_digest` sends it.")
+        assert found["send_digest"].verdict == "confirmed"
+        assert found["digest_mode"].verdict == "unverifiable"
+        assert "weather" not in found
+
+    def test_two_names_with_a_dot_need_each_other(self, workspace: Path) -> None:
+        assert all(
+            item.verdict != "confirmed" for item in check(workspace, "arXiv's `cs.run` and `day.OTHER`").values()
+        )
+
+    def test_a_flag_belongs_to_its_script(self, workspace: Path) -> None:
+        found = check(workspace, "`python scripts/send/mail.py --dry-run --limit 3`, and `brew list --limit 3`")
+        assert found["--dry-run"].place == "scripts/send/mail.py:8"
+        assert found["--limit"].reason == "not-in-body"
+
+    def test_what_is_lacking_planned_or_an_example_is_no_alarm(self, workspace: Path) -> None:
+        assert check(workspace, "`ToolPolicy` decides.")["ToolPolicy"].verdict == "gone"
+        for text in (
+            "It lacks a central `ToolPolicy`.",
+            "Implement `ToolPolicy.run()` next.",
+            "- `docs/plan.md` → DELETE",
+            "- [ ] Create `docs/next.md`, from `docs/plan.md` and others",
+            "| `docs/plan.md` | Migrate, archive |",
+        ):
+            assert all(not verdict.is_rot for verdict in check(workspace, text).values())
+
+    def test_a_formula_is_no_code(self) -> None:
+        assert not extract_claims("`score(x) = KL(gc(x), gc(base))`").claims
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`src/a.py` wurde gelöscht.",
+        "Statt `src/a.py` nehmen wir anderes.",
+        "我们删除了 `src/a.py`。",
+        "`src/a.py` 已被移除",
+        "Файл `src/a.py` удалён.",
+        "Fail `src/a.py` telah dipadam.",
+        "El archivo `src/a.py` ya no existe.",
+    ],
+)
+def test_the_past_in_other_languages(text: str) -> None:
+    (claim,) = extract_claims(text).claims
+    assert claim.is_past
+
+
+@pytest.mark.parametrize("text", ["`src/a.py` läuft täglich.", "每天运行 `src/a.py`。", "`src/a.py` работает."])
+def test_the_present_in_other_languages(text: str) -> None:
+    (claim,) = extract_claims(text).claims
+    assert not claim.is_past
+    assert not claim.may_be_past
+
+
+@pytest.mark.parametrize("text", ["创建 `src/a.py`", "Erstelle die Datei `src/a.py`", "Crear el archivo `src/a.py`"])
+def test_what_is_to_be_made_is_no_alarm_in_other_languages(text: str) -> None:
+    (claim,) = extract_claims(text).claims
+    assert claim.may_be_past
+
+
+class TestWithoutGit:
+    def test_files_are_checked_as_they_are(self, tmp_path: Path) -> None:
+        (tmp_path / "memory/topics").mkdir(parents=True)
+        (tmp_path / "memory/topics/a.md").write_text("a\n")
+        (tmp_path / "run.sh").write_text("true\n")
+        text = "`topics/a.md`, `~/.openclaw/workspace/run.sh`, `scripts/none.py`, http://localhost:64999"
+        found = check(tmp_path, text, home="")
+        assert words(found) == {
+            "topics/a.md": ("confirmed", "in-memory"),
+            "~/.openclaw/workspace/run.sh": ("confirmed", "in-memory"),
+            "scripts/none.py": ("unverifiable", "not-there"),
+            "64999": ("unverifiable", "no-answer"),
+        }
+
+
+class TestRepositories:
+    def test_the_repository_that_keeps_the_workspace(self, workspace: Path, tmp_path: Path) -> None:
+        assert find_home(workspace) == os.path.realpath(workspace)
+        assert find_home(workspace / "memory") == os.path.realpath(workspace)
+        assert find_home(tmp_path) == ""
+        git(tmp_path, "init", "-q")
+        (tmp_path / "inner").mkdir()
+        assert find_home(tmp_path / "inner") == ""  # nothing of it is kept there
+
+    def test_checkouts_below(self, tmp_path: Path) -> None:
+        for name in ("projects/app", "node_modules/thing", ".cache/other"):
+            (tmp_path / name / ".git").mkdir(parents=True)
+        assert find_below(tmp_path) == [tmp_path / "projects/app"]
+
+
+class TestAge:
+    def test_a_clone_is_as_old_as_its_commits(self, workspace: Path) -> None:
+        data = (workspace / "memory/late.md").read_bytes()
+        (day,) = committed_days(str(workspace), {"memory/late.md": blob_id(data)}).values()
+        assert (day.day, day.is_first) == ("2026-04-05", False)
+        assert not committed_days(str(workspace), {"memory/late.md": blob_id(data + b"edited")})
+        assert not committed_days(str(workspace / "none"), {})
+
+    def test_what_tells_the_day_of_a_file(self, workspace: Path) -> None:
+        data = (workspace / "memory/topics/notes.md").read_bytes()
+        (first,) = committed_days(str(workspace), {"memory/topics/notes.md": blob_id(data)}).values()
+        assert first.is_first
+        assert written_day(describe("memory/a.md", "# A\n"), first) == "2026-01-05"
+        assert written_day(describe("memory/a.md", "# A\nLast updated: 2025-12-24\n"), first) == "2025-12-24"
+        assert written_day(describe("memory/a.md", "更新时间：2025年12月4日\n"), None) == "2025-12-04"
+        assert written_day(describe("memory/radar-2025-11-30.md", "# A\n"), first) == "2025-11-30"
+        assert written_day(describe("memory/a.md", "# A\n"), None) == ""
