@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
+from truekeep.core.state_dir import STATE
 from truekeep.verify.claims.patterns import SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.git_history import Trail
 from truekeep.verify.repository import HOME_FOLDER, World, is_code
@@ -34,6 +35,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
         inside = _inside(world, name)
         if inside is None:
             return outside(question, name)
+        if world.is_home and claim.is_weak:
+            return None  # `/api/tasks`: a route of a server, as likely as anything
         name, question = inside, question._replace(folder="")
     if name == ".":
         return confirmed(question, "exists", "the workspace itself")
@@ -189,8 +192,10 @@ def _spellings(world: World, name: str) -> list[str]:
 
 def _bare_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a file name without a folder: it exists if any file has it, and moved or is gone if only one ever had it."""
-    matches = world.now.by_name.get(name, [])
-    if len(matches) == 1 and not (world.is_home and name in WELL_KNOWN):
+    matches = [path for path in world.now.by_name.get(name, []) if not path.startswith(f"{STATE}/")]
+    if matches and world.is_home and name in WELL_KNOWN:
+        return None  # one of another folder need not be the one that is meant
+    if len(matches) == 1:
         return PathPlace(matches[0])
     if matches:
         return PathPlace(name)

@@ -222,7 +222,7 @@ class Symbols:
         if not spots:
             # In Go, Rust and C++ methods may be outside their type; their scope names the owner.
             apart = self.spots(claim.name, prefer(files)[: _MAX_FILES_PER_NAME * 2])
-            spots = [spot for spot in apart if _is_in_owner(spot.outline, claim.owner) and is_code(spot.path)]
+            spots = [spot for spot in apart if _is_in_owner(spot.outline, claim.owner) and _is_source(spot.path)]
         if spots:
             return self._defined(question, spots[0], len(spots))
         modules = self._module_files(claim.owner)

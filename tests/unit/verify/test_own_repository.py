@@ -168,6 +168,9 @@ class TestWordsAndData:
         ):
             assert all(not verdict.is_rot for verdict in check(workspace, text).values())
 
+    def test_routes_and_names_that_every_project_has_confirm_nothing(self, workspace: Path) -> None:
+        assert not check(workspace, "`GET /scripts/send`, `config.toml`, `type name = value`")
+
     def test_a_formula_is_no_code(self) -> None:
         assert not extract_claims("`score(x) = KL(gc(x), gc(base))`").claims
 

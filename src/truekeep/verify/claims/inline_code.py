@@ -33,6 +33,7 @@ _NPM_OWN = frozenset(
     "workspaces "
     "patch approve-builds rebuild help doctor explain fund search token root bin prefix dist-tag pm".split()
 )
+_PLACEHOLDERS = ("name", "value", "type")  # `type name = value` shows a syntax
 _FORMULA = re.compile(r"[\w.]+\([^()]*\)\s*[=≈∝≤≥<>]\s*\S")  # `score(x) = a + b`: no code assigns to a call
 _WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
 _SHELLS = frozenset(
@@ -75,7 +76,7 @@ def inline_code_claims(code: str, offset: int) -> list[RawClaim]:
 
 def _words_of_code_claims(code: str, start: int) -> list[RawClaim]:
     """Inline code of several words: a declaration, an import, an assignment, or a command."""
-    if (match := DECLARATION.match(code)) is not None:
+    if (match := DECLARATION.match(code)) is not None and match[1] not in _PLACEHOLDERS:
         at = start + match.start(1)
         return [RawClaim(at, at + len(match[1]), "symbol", match[1], "a declaration")]
     if (match := IMPORT.match(code)) is not None:

@@ -265,8 +265,8 @@ def identifier_claims(word: str, start: int, why: str) -> list[RawClaim]:
     if len(parts) == 1:
         if last.lower() in _COMMON_WORDS and not is_call:
             return []
-        if len(last) < 3 and not is_call:
-            return []
+        if len(last) < (2 if is_call else 3):
+            return []  # `f(x)` is mathematics
         return [RawClaim(start, end, "symbol", last, why, is_weak=not (is_call or _is_odd(last)))]
     if parts[-1].lower() in HOSTS and all(part.islower() for part in parts):
         return []
