@@ -192,7 +192,7 @@ def find_open_comment(text: str) -> int | None:
     """The start of a comment that is never closed; comments in code do not count."""
     if "<!--" not in text:
         return None
-    shown = _without_code(text)
+    shown = without_code(text)
     position = 0
     while (start := shown.find("<!--", position)) >= 0:
         before = shown[max(0, start - 20) : start]
@@ -206,7 +206,7 @@ def find_open_comment(text: str) -> int | None:
     return None
 
 
-def _without_code(text: str) -> str:
+def without_code(text: str) -> str:
     """The text with blanks instead of code, in fences and between backticks; offsets stay the same."""
     try:
         fenced = fenced_lines(text) if "```" in text or "~~~" in text else set()

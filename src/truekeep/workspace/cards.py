@@ -1,8 +1,8 @@
-"""Cards: list, look up, write, confirm and drop them."""
+"""Cards: list, look up, write, confirm, split files into them, join and drop them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from truekeep.memory.ledger import HandoffRow
     from truekeep.memory.staging import FileOnDisk
     from truekeep.workspace.card_overlap import CoveringCard
+    from truekeep.workspace.card_splitting import JoinResult, SplitRequest, SplitResult
     from truekeep.workspace.card_text import CardAuthor, CardText
     from truekeep.workspace.card_writing import CardWriteResult
     from truekeep.workspace.workspace import Workspace
@@ -165,6 +166,30 @@ class Cards:
             note = f"{name}: holds, as of {day}"
             transaction.act(staging, LedgerEntry(at=self._workspace.stamp(), verb="confirmed", actor=actor, note=note))
             return splice.path, day, next(transaction.ledger.entries(limit=1)).id
+
+    def preview_split(self, request: SplitRequest) -> SplitResult:
+        """What splitting a file into cards would do. Writes nothing."""
+        from truekeep.workspace.card_splitting import preview_split
+
+        return preview_split(self._workspace, request)
+
+    def split(self, request: SplitRequest, *, actor: str, seen: bytes | None = None) -> SplitResult:
+        """Move sections of a file to cards, as one entry. `seen`: the file as the person saw it."""
+        from truekeep.workspace.card_splitting import split_file
+
+        return split_file(self._workspace, request, actor=actor, seen=seen)
+
+    def preview_join(self, names: Sequence[str], into: str, *, rewrites_links: bool = False) -> JoinResult:
+        """What putting cards back into a file would do. Writes nothing."""
+        from truekeep.workspace.card_splitting import preview_join
+
+        return preview_join(self._workspace, names, into, rewrites_links=rewrites_links)
+
+    def join(self, names: Sequence[str], into: str, *, actor: str, rewrites_links: bool = False) -> JoinResult:
+        """Put cards back into a file as sections, as one entry."""
+        from truekeep.workspace.card_splitting import join_cards
+
+        return join_cards(self._workspace, names, into, actor=actor, rewrites_links=rewrites_links)
 
     def drop(self, wanted: str, *, reason: str, actor: str, seen: bytes | None = None) -> CardDropResult:
         """Remove a card and the lines that only point at it, as one entry. `seen`: the card as the person saw it."""

@@ -45,7 +45,7 @@ GROUPS = {
     "Memory": {
         "ingest": ("ingest", "File all pending handoffs into memory."),
         "review": ("review", "Approve, edit or reject drafts that need a decision."),
-        "card": ("card", "List, show, write, confirm and remove cards."),
+        "card": ("card", "List, write and remove cards; split a long file into cards."),
         "search": ("search", "Search memory by words and by meaning."),
         "get": ("search", "Print a memory file, or lines cited by a search."),
         "resolve": ("resolve", "Show what memory says about a topic, most trusted first."),

@@ -1,4 +1,4 @@
-"""truekeep card list, show, write, confirm, drop."""
+"""truekeep card list, show, write, confirm, drop; split and join are in card_split."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from truekeep.core.dates import age_in_days, many, short_age
 from truekeep.core.errors import BadInput, InvalidHandoff
 from truekeep.core.machine import person, running_harness
 from truekeep.core.model import RULES
+from truekeep.interfaces.cli.card_split import join, split
 from truekeep.interfaces.cli.complete_values import complete_cards, complete_files
 from truekeep.interfaces.cli.options import (
     dry_run_option,
@@ -64,7 +65,7 @@ _WORDS = {
 
 @click.group()
 def card() -> None:
-    """List, show, write, confirm and remove cards.
+    """List, write and remove cards; split a long file into cards.
 
     A card is a claim about one topic at one moment; its age is always shown first.
 
@@ -375,3 +376,7 @@ def drop(opened: Workspace, names: tuple[str, ...], reason: str, yes: bool) -> i
         emit("card-drop", dropped, [told, *left])
 
     return for_each(names, act)[2]
+
+
+card.add_command(split)
+card.add_command(join)

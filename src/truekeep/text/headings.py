@@ -1,0 +1,52 @@
+"""What the heading of a section says about it: an essential of memory, or a kind of knowledge. Pure text.
+
+The phrases are in `phrases/headings.*.toml`.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Literal
+
+from truekeep.text.phrases import load_phrases
+
+_LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
+_MARKS = re.compile(r"\*\*|__|`|~~")
+_EDGE = re.compile(r"\A[^\w([\"'«„“]+|[\s:：—–-]+\Z")
+_ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]\s*\Z")
+
+
+def plain_heading(title: str) -> str:
+    """A heading without Markdown, and without the emoji or mark in front of it."""
+    plain = _MARKS.sub("", _LINK.sub(r"\1", title))
+    return " ".join((_EDGE.sub("", plain).strip() or plain.strip()).split())
+
+
+def essential_kind(title: str) -> Literal["people", "rules", ""]:
+    """Whether a heading is about the user or the agent, or about standing rules and preferences."""
+    words = _ASIDE.sub("", plain_heading(title)).casefold()
+    if _pattern("rules").search(words):
+        return "rules"
+    return "people" if _pattern("people").search(words) else ""
+
+
+def knowledge_category(*titles: str) -> str:
+    """The category of a card with these headings, the most telling one first; "project-context" if they do not say."""
+    for title in titles:
+        words = plain_heading(title).casefold()
+        found = next((name for name, pattern in _categories() if pattern.search(words)), "")
+        if found:
+            return found
+    return "project-context"
+
+
+@cache
+def _pattern(name: str) -> re.Pattern[str]:
+    return re.compile(load_phrases("headings").any_of(name))
+
+
+@cache
+def _categories() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    table = load_phrases("headings").table("category")
+    return tuple((name, re.compile(text)) for name, text in table.items())
