@@ -19,7 +19,7 @@ from truekeep.memory.card_summary import clipped, item_topic, summarize
 from truekeep.memory.frontmatter import Field, Frontmatter, quote, split_frontmatter, text_field
 from truekeep.memory.memory_index import HEADING, Pointers, linked_cards
 from truekeep.memory.section_tree import SectionFile, SectionNode, is_rule, split_lines, walk
-from truekeep.text.headings import essential_kind, knowledge_category, plain_heading
+from truekeep.text.headings import essential_kind, knowledge_category, plain_heading, states_rule
 from truekeep.text.markdown_links import (
     anchors_of,
     iter_links,
@@ -35,12 +35,14 @@ LARGE_ITEM_BYTES = 400
 MIN_ITEM_SHARE = 0.6  # of a section that its large items must make up, to be cards of their own
 SHORT_BYTES = 240  # a section that is hardly longer than its link stays
 LONG_INTRODUCTION_BYTES = 1_000  # of a section whose subsections become cards
+SMALL_RULE_BYTES = 1_600  # a section with a standing rule stays if it is no longer
 POINTER_SHARE = 2 / 3  # of a section's lines that link to files: it is an index already
 MAX_TOPIC = 80
 SOURCE_KEY = "from"
 """The key in a card's frontmatter for the file that it was split from."""
 
 _FILE_LINK = re.compile(r"\]\([^()\s]+\.md\b|\[\[[^\[\]]+\]\]|`[^`\s]+\.md(?:#[^`\s]*)?`")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # scripts that put no blanks between words
 _DAY = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 
 Stops = Mapping[int, str]
@@ -108,6 +110,13 @@ class SplitPlan(NamedTuple):
     rest: str
     stays: tuple[StayingSection, ...]
     anchors: tuple[MovedAnchor, ...] = ()
+
+
+def rules_on_cards(plan: SplitPlan, text: str) -> list[tuple[SplitCard, int]]:
+    """Lines that read like standing rules and would leave the file, each with its card and its number from 1."""
+    lines = split_lines(text)
+    found = ((card, number) for card in plan.cards for number in range(card.first, card.last))
+    return [(card, number + 1) for card, number in found if states_rule(lines[number])]
 
 
 class LinesLost(Exception):
@@ -239,7 +248,16 @@ class _Chooser:
             return "who it is about" if kind == "people" else "standing rules"
         if self._is_short(node):
             return "short"
+        if self.is_index and not node.children and self._is_rule(node):
+            return "standing rules"
         return ""
+
+    def _is_rule(self, node: SectionNode) -> bool:
+        """Whether a small section is about a standing rule; in a longer one, a note says where it is."""
+        if self.file.size(node.first, node.last) > SMALL_RULE_BYTES:
+            return False
+        lines = (self.file.lines[number] for number in range(node.first, node.last) if number not in self.file.code)
+        return essential_kind(node.title) == "rules" or any(map(states_rule, lines))
 
     def _is_short(self, node: SectionNode) -> bool:
         return self.file.size(node.first + 1, node.last) <= SHORT_BYTES
@@ -277,13 +295,13 @@ def plan_split(
     *,
     days: Sequence[date | None],
     file_day: date,
-    name_for: Callable[[str, Collection[str]], str],
+    name_for: Callable[[str, str, Collection[str]], str],
     stops: Stops,
 ) -> SplitPlan:
     """How a file becomes cards.
 
-    `days`: when each line was written, where that is known. `name_for` gives a free name of a card for a topic, apart
-    from those in a collection. `stops`: lines that may not be moved.
+    `days`: when each line was written, where that is known. `name_for` gives a free name of a card for a topic and a
+    category, apart from those in a collection. `stops`: lines that may not be moved.
     """
     file = SectionFile(text)
     stops = {**stops, **_shared_labels(file)}
@@ -291,8 +309,8 @@ def plan_split(
     units = chooser.choose()
     topics = _topics(file, units)
     names: list[str] = []
-    for topic in topics:
-        names.append(name_for(topic, names))
+    for unit, topic in zip(units, topics, strict=True):
+        names.append(name_for(topic, _category(unit, topic), names))
     links = _Links(path, file, units, names)
     cards = tuple(
         _card(
@@ -337,7 +355,7 @@ def _topics(file: SectionFile, units: Sequence[_Unit]) -> list[str]:
     for unit in units:
         own = item_topic(file.lines[unit.first]) if unit.kind == "item" else plain_heading(unit.node.title)
         above = plain_heading(unit.node.above[-1]) if unit.node.above and unit.kind != "item" else ""
-        is_vague = len(own.split()) < 2 and len(own) < 16
+        is_vague = len(own.split()) < 2 and len(own) < (4 if _UNSPACED.search(own) else 24)
         is_twice = unit.kind != "item" and counts[own.casefold()] > 1
         topic = f"{above}: {own}" if above and (is_vague or is_twice) else own
         topics.append(clipped(topic or above or "Notes", MAX_TOPIC))
@@ -355,7 +373,7 @@ def _card(
     created, updated = written
     summary = summarize(body, TOPIC_CHARS - len(topic) - 3, topic)
     tags = tuple(dict.fromkeys(slug for title in unit.node.above if (slug := project_slug(plain_heading(title)))))
-    category = knowledge_category(topic, *reversed(unit.node.titles))
+    category = _category(unit, topic)
     fields = [text_field("topic", topic)]
     fields += [text_field("description", summary)] if summary else []
     value = f"[{', '.join(map(quote, tags))}]"
@@ -369,6 +387,10 @@ def _card(
         name, topic, summary, category, tags, created, updated, unit.first, unit.last, headings, body, head + body,
         is_listed,
     )  # fmt: skip
+
+
+def _category(unit: _Unit, topic: str) -> str:
+    return knowledge_category(topic, *reversed(unit.node.titles))
 
 
 def _written(file: SectionFile, unit: _Unit, days: Sequence[date | None], file_day: date) -> tuple[date, date]:

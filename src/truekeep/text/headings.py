@@ -14,6 +14,7 @@ from truekeep.text.phrases import load_phrases
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKS = re.compile(r"\*\*|__|`|~~")
 _EDGE = re.compile(r"\A[^\w([\"'«„“]+|[\s:：—–-]+\Z")
+_BOLD = re.compile(r"(?:\*\*|__)(.+?)(?:\*\*|__)")
 _ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]\s*\Z")
 
 
@@ -25,10 +26,19 @@ def plain_heading(title: str) -> str:
 
 def essential_kind(title: str) -> Literal["people", "rules", ""]:
     """Whether a heading is about the user or the agent, or about standing rules and preferences."""
-    words = _ASIDE.sub("", plain_heading(title)).casefold()
+    plain = plain_heading(title).casefold()
+    words = _ASIDE.sub("", plain)
     if _pattern("rules").search(words):
         return "rules"
-    return "people" if _pattern("people").search(words) else ""
+    return "people" if _pattern("people").search(words) or _pattern("people").search(plain) else ""
+
+
+def states_rule(line: str) -> bool:
+    """Whether a line states a standing rule: a word such as "never" in bold or in capitals."""
+    bold = " ".join(_BOLD.findall(line)).casefold()
+    if bold and _pattern("forbids").search(bold):
+        return True
+    return any(match[0].isupper() and len(match[0]) > 3 for match in _forbids_anywhere().finditer(line))
 
 
 def knowledge_category(*titles: str) -> str:
@@ -44,6 +54,11 @@ def knowledge_category(*titles: str) -> str:
 @cache
 def _pattern(name: str) -> re.Pattern[str]:
     return re.compile(load_phrases("headings").any_of(name))
+
+
+@cache
+def _forbids_anywhere() -> re.Pattern[str]:
+    return re.compile(load_phrases("headings").any_of("forbids"), re.IGNORECASE)
 
 
 @cache

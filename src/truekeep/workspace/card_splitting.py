@@ -7,6 +7,7 @@ when each line was written, which lines may not become a card, and which other f
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -27,6 +28,7 @@ from truekeep.memory.card_split import (
     UnknownHeading,
     check_nothing_lost,
     plan_split,
+    rules_on_cards,
 )
 from truekeep.memory.file_scan import iter_files
 from truekeep.memory.ledger import LedgerEntry
@@ -49,10 +51,12 @@ TARGET_SHARE = 0.5  # of what agents read of the index: so much it should have a
 MAX_NAME_NUMBER = 1_000
 MAX_BLAME_SECONDS = 20.0
 _BLAME_LINE = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)")
-# A card's name is in Latin letters; those of Cyrillic have a usual spelling in them.
+_NAMELESS = re.compile(r"(?:card|[\d-]+)-[0-9a-f]{8}\Z")
+# A card's name is in plain Latin letters; others have a usual spelling in them.
 _LATIN = str.maketrans(
     dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
     | {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya"}
+    | {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "æ": "ae", "ł": "l"}
     | {"і": "i", "ї": "yi", "є": "ye", "ґ": "g"}
 )
 
@@ -147,7 +151,8 @@ def _split(workspace: Workspace, staging: Staging, request: SplitRequest) -> Spl
                 staging.point_at(card.name, card.label, 0)
         if request.rewrites_links:
             _stage_links(staging, links)
-    return SplitResult(plan, before, after, links, tuple(_notes(workspace, plan)), _difference(staging))
+    notes = (*_rule_notes(plan, text), *_same_topic_notes(workspace, plan))
+    return SplitResult(plan, before, after, links, notes, _difference(staging))
 
 
 def _plan(
@@ -172,7 +177,7 @@ def _plan(
                 options,
                 days=days,
                 file_day=file_day,
-                name_for=lambda topic, names: _free_name(topic, {*taken, *map(str.casefold, names)}),
+                name_for=lambda topic, kind, names: _free_name(topic, kind, {*taken, *map(str.casefold, names)}),
                 stops=stops,
             )
         except UnknownHeading as error:
@@ -285,8 +290,11 @@ def _taken_names(workspace: Workspace, staging: Staging) -> set[str]:
     return {name.casefold() for name in (*card_names(workspace.context.vault), *linked_cards(index))}
 
 
-def _free_name(topic: str, taken: Collection[str]) -> str:
-    stem = default_card_name(topic.casefold().translate(_LATIN)).removesuffix(".md")
+def _free_name(topic: str, category: str, taken: Collection[str]) -> str:
+    spelled = unicodedata.normalize("NFKD", topic.casefold().translate(_LATIN))
+    stem = default_card_name("".join(filter(lambda letter: not unicodedata.combining(letter), spelled)))[:-3]
+    if _NAMELESS.match(stem):  # a topic in another script
+        stem = f"{category}-{stem.rpartition('-')[2]}"
     names = (f"{stem}.md" if number == 1 else f"{stem}-{number}.md" for number in range(1, MAX_NAME_NUMBER))
     name = next((name for name in names if name.casefold() not in taken), "")
     if not name:
@@ -294,7 +302,16 @@ def _free_name(topic: str, taken: Collection[str]) -> str:
     return name
 
 
-def _notes(workspace: Workspace, plan: SplitPlan) -> list[str]:
+def _rule_notes(plan: SplitPlan, text: str) -> list[str]:
+    """Standing rules that sessions would no longer read by themselves."""
+    return [
+        f"line {number} reads like a standing rule, and would be on {card.name}: --keep leaves its section where it is"
+        for card, number in rules_on_cards(plan, text)
+        if plan.path == INDEX
+    ]
+
+
+def _same_topic_notes(workspace: Workspace, plan: SplitPlan) -> list[str]:
     """Cards that are there already and have the topic of a new one."""
     keys = {topic_key(card.topic): card for card in plan.cards}
     return [

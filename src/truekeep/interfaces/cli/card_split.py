@@ -161,7 +161,7 @@ def _show_split(result: SplitResult, *, shows_diff: bool, rewrites_links: bool) 
     sizes = f"{plan.path}: {_size(result.before)} → {_size(result.after)}"
     if result.entry is None:
         echo(
-            f"{sizes}; nothing was written: add --yes to write {many(len(plan.cards), 'card')}, --diff to see every line"
+            f"{sizes} with {many(len(plan.cards), 'card')}; nothing was written: add --yes, or --diff to see every line"
         )
     else:
         done = style("wrote", fg="green")
