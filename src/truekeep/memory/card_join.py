@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from truekeep.core.model import CARDS
 from truekeep.memory.card import parse_card, unlinked
-from truekeep.memory.card_split import SOURCE_KEY, LinesLost, is_same_line
+from truekeep.memory.card_split import SOURCE_KEY, LinesLost, UnclosedBlock, is_same_line
 from truekeep.memory.memory_index import HEADING
 from truekeep.memory.section_tree import SectionFile, front_lines, split_lines
 from truekeep.text.markdown_links import anchors_of, iter_links, linked_path, moved_href
@@ -38,6 +38,8 @@ class _JoinedCard(NamedTuple):
 def plan_join(path: str, text: str, cards: Mapping[str, str]) -> JoinPlan:
     """The file with some cards put back, by name and text."""
     file = SectionFile(text)
+    if file.open_at is not None:
+        raise UnclosedBlock(file.open_at + 1)
     targets = {f"{CARDS}/{name}": _anchor(card) for name, card in cards.items()}
     joined = [_joined(name, card, path, targets, file.newline) for name, card in cards.items()]
     links = _link_lines(file, path)

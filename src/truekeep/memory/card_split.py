@@ -17,7 +17,7 @@ from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.card import TOPIC_CHARS, card_label, index_line, linked, parse_day, project_slug
 from truekeep.memory.card_summary import clipped, item_topic, summarize
 from truekeep.memory.frontmatter import Field, Frontmatter, quote, split_frontmatter, text_field
-from truekeep.memory.memory_index import HEADING, Pointers, linked_cards
+from truekeep.memory.memory_index import HEADING, Pointers, pointer_lines
 from truekeep.memory.section_tree import SectionFile, SectionNode, is_rule, split_lines, walk
 from truekeep.text.headings import essential_kind, knowledge_category, plain_heading, states_rule
 from truekeep.text.markdown_links import (
@@ -43,6 +43,7 @@ SOURCE_KEY = "from"
 
 _FILE_LINK = re.compile(r"\]\([^()\s]+\.md\b|\[\[[^\[\]]+\]\]|`[^`\s]+\.md(?:#[^`\s]*)?`")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # scripts that put no blanks between words
+_BLANK_END = re.compile(r"(?:\r?\n[ \t]*)*\Z")
 _DAY = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 
 Stops = Mapping[int, str]
@@ -95,7 +96,7 @@ class StayingSection(NamedTuple):
 
 
 class MovedAnchor(NamedTuple):
-    """A heading that moved: its anchor in the old file, and where it is now."""
+    """A heading with another file or anchor than before: its old anchor, and where it is now."""
 
     anchor: str
     path: str
@@ -121,6 +122,14 @@ def rules_on_cards(plan: SplitPlan, text: str) -> list[tuple[SplitCard, int]]:
 
 class LinesLost(Exception):
     """A plan that would lose, change or repeat a line. Nothing of it may be written."""
+
+
+class UnclosedBlock(Exception):
+    """A fence or comment that is never closed: what is written below it would be part of it."""
+
+    def __init__(self, line: int) -> None:
+        super().__init__(line)
+        self.line = line
 
 
 class UnknownHeading(Exception):
@@ -221,7 +230,7 @@ class _Chooser:
         elif (
             file.size(node.first + 1, node.own_last) > LONG_INTRODUCTION_BYTES
             and not file.managed.intersection(introduction)
-            and not linked_cards(file.part(node.first + 1, node.own_last).encode("utf-8", "surrogateescape"))
+            and not _has_index_line(file.part(node.first + 1, node.own_last))
         ):
             units.append(_Unit(node.first + 1, node.own_last, node, "introduction"))
         return units
@@ -274,12 +283,17 @@ class _Chooser:
         pointing = sum(bool(_FILE_LINK.search(line)) for line in lines)
         if not node.children and lines and pointing >= POINTER_SHARE * len(lines):
             return True
-        has_cards = bool(linked_cards(own.encode("utf-8", "surrogateescape")))
-        return has_cards and not node.children and self.is_index
+        return self.is_index and not node.children and _has_index_line(own)
 
     def _stay(self, node: SectionNode, why: str, *, is_held: bool = False) -> None:
         title = plain_heading(node.title)
         self.stays.append(StayingSection(title, node.first, node.last, why, is_held))
+
+
+def _has_index_line(text: str) -> bool:
+    """Whether a line is nothing but a link to a card."""
+    lines = pointer_lines(text.encode("utf-8", "surrogateescape"), lambda _: False)
+    return any(is_pure for _, _, _, is_pure in lines)
 
 
 LINK_BYTES = 110  # of a line that links to a card, on average
@@ -304,6 +318,8 @@ def plan_split(
     category, apart from those in a collection. `stops`: lines that may not be moved.
     """
     file = SectionFile(text)
+    if file.open_at is not None:
+        raise UnclosedBlock(file.open_at + 1)
     stops = {**stops, **_shared_labels(file)}
     chooser = _Chooser(file, options, stops, is_index=path == INDEX)
     units = chooser.choose()
@@ -465,7 +481,7 @@ class _Links:
 
     def moved(self) -> Iterator[MovedAnchor]:
         for anchor, (home, new) in self._targets.items():
-            if home != self.path:
+            if home != self.path or new != anchor:
                 yield MovedAnchor(anchor, home, new)
 
 
@@ -521,10 +537,15 @@ def link_line(card: SplitCard, path: str) -> str:
 
 def _with_listed(rest: str, cards: Sequence[SplitCard], path: str) -> str:
     """The file with links under its heading for cards, which is added if it has none."""
+    has_heading = any(level == 2 and title == HEADING for _, level, title in SectionFile(rest).headings)
+    bare = _BLANK_END.sub("", rest)
+    if not has_heading and bare:  # it goes one empty line below the last text
+        rest = bare + ("\r\n" if "\r\n" in rest else "\n")
     pointers = Pointers(rest.encode("utf-8", "surrogateescape") or b"\n")
     for card in cards:
         pointers.point_at(card.name, card.label, 0)
     text = pointers.render().decode("utf-8", "surrogateescape")
+    text = text if bare else text.lstrip("\r\n")
     for card in cards:
         text = text.replace(index_line(card.name, card.label), link_line(card, path), 1)
     return text

@@ -43,18 +43,24 @@ class SectionFile:
         self.sizes = [len(line.encode("utf-8", "surrogateescape")) for line in self.lines]
         self.headings: list[tuple[int, int, str]] = []  # line, level, title
         self.code: set[int] = set()
+        self.open_at: int | None = None  # the line of a fence or comment that is never closed
         self._read_lines()
         self.managed = self._managed_lines()
         self.root = self._tree()
 
     def _read_lines(self) -> None:
         scan = Scan()
+        opened = 0
         for number in range(front_lines(self.lines), len(self.lines)):
+            opened = opened if scan.fence or scan.is_html else number
             line = scan.see(self.lines[number].rstrip("\r\n"))
             if line.kind == "heading":
                 self.headings.append((number, line.level, line.title))
             elif line.kind == "code":
                 self.code.add(number)
+        scan.see("")
+        if scan.see("## Heading").kind != "heading":
+            self.open_at = opened
 
     def _managed_lines(self) -> set[int]:
         """The lines between markers that a program wrote, such as `<!-- name:begin -->` and `<!-- name:end -->`."""

@@ -25,6 +25,7 @@ from truekeep.memory.card_split import (
     MovedAnchor,
     SplitOptions,
     SplitPlan,
+    UnclosedBlock,
     UnknownHeading,
     check_nothing_lost,
     plan_split,
@@ -180,6 +181,8 @@ def _plan(
                 name_for=lambda topic, kind, names: _free_name(topic, kind, {*taken, *map(str.casefold, names)}),
                 stops=stops,
             )
+        except UnclosedBlock as error:
+            raise _unclosed(path, error) from error
         except UnknownHeading as error:
             shown = "; ".join(printable(title) for title in error.headings[:12]) or "none"
             raise BadInput(
@@ -414,6 +417,8 @@ def _join(
     texts = {name: _card_text(name, stored) for name, stored in found.items()}
     try:
         plan: JoinPlan = plan_join(path, text, texts)
+    except UnclosedBlock as error:
+        raise _unclosed(path, error) from error
     except LinesLost as error:
         raise BadInput(f"nothing was written: {printable(str(error))}", hint="please report this") from error
     after = mark + plan.text.encode()
@@ -427,6 +432,10 @@ def _join(
     if rewrites_links:
         _stage_links(staging, links)
     return JoinResult(path, tuple(texts), before, after, links, tuple(left), _difference(staging))
+
+
+def _unclosed(path: str, error: UnclosedBlock) -> BadInput:
+    return BadInput(f"{path}:{error.line} opens a code fence or a comment that is never closed", hint="close it first")
 
 
 def _card_text(name: str, stored: FileOnDisk) -> str:
