@@ -42,6 +42,13 @@ cat "$HOME/crontab" 2>/dev/null || { echo "no crontab for ada" >&2; exit 1; }
 """
 _WIDTH = 110
 _DAY = datetime.now(UTC).date()
+_SECTIONS = (
+    ("## Servers", "The shop runs on two machines behind one proxy."),
+    ("## Newsletter", "It goes out on the first Monday of a month."),
+    ("## Lessons\n\n### Redis loses carts", "A restart drops every cart that was not saved."),
+    ("### The printer needs a driver", "Labels come out blank without version 4 of it."),
+    ("### Returns", "A return is booked before the money goes back."),
+)
 _CARTS = '''\
 """Carts live in Redis and are gone after 48 hours."""
 
@@ -234,6 +241,7 @@ def play(stage: Stage) -> None:
     _archives(stage)
     _health(stage)
     _end(stage)
+    _split(stage)
 
 
 def _begin(stage: Stage) -> None:
@@ -492,6 +500,19 @@ def _end(stage: Stage) -> None:
     stage.tell("review prune --older-than 1d")
     stage.tell("host release")
     stage.tell("host take --yes")
+
+
+def _split(stage: Stage) -> None:
+    index = stage.memory.parent / "MEMORY.md"
+    noted = "".join(f"- Noted on day {day} of the move to the new hall.\n" for day in range(1, 41))
+    text = "# Memory\n\n## About Ada\n\n- Ada runs the shop, mostly in the evening.\n\n"
+    text += "## Rules\n\n- Never deploy on a Friday.\n\n"
+    text += "".join(f"{title}\n\n{first}\n{noted}\n" for title, first in _SECTIONS)
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
+    index.write_text(f"{text}## Suppliers\n\n- The paper mill: token={token}\n" + "- Net 30.\n" * 30)
+    stage.tell("card split")
+    stage.show("card-split")
+    stage.tell("card join servers")
 
 
 def levelled(text: str) -> str:

@@ -11,19 +11,9 @@ from truekeep.text.headings import essential_kind, knowledge_category, plain_hea
 def test_golden_headings() -> None:
     golden = golden_sentences("headings")
     categories = golden.pop("category")
-    wrong = [
-        (kind, title, found)
-        for kind, titles in golden.items()
-        for title in titles
-        if (found := essential_kind(title) or "none") != kind
-    ]
-    wrong += [
-        (kind, title, found)
-        for kind, titles in categories.items()
-        for title in titles
-        if (found := knowledge_category(title)) != kind
-    ]
-    assert wrong == []
+    said = {title: (kind, essential_kind(title) or "none") for kind, titles in golden.items() for title in titles}
+    said |= {title: (kind, knowledge_category(title)) for kind, titles in categories.items() for title in titles}
+    assert {title: both for title, both in said.items() if both[0] != both[1]} == {}
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,8 @@ def _ask_about_each(opened: Workspace, request: SplitRequest) -> tuple[SplitRequ
     result = opened.cards.preview_split(request)
     refused = []
     for card in result.plan.cards:
-        echo(f"{_place(card)}  {style(card.path, fg='green')}\n  {withhold(printable(card.label))}")
+        echo(f"{_place(card)}  {style(card.path, fg='green')}")
+        echo(f"  {withhold(printable(card.label))}")
         if not ask_yes_no("Make this card?", default=True):
             refused.append(card.headings[-1])
     return request._replace(keep=(*request.keep, *refused)), result.before
