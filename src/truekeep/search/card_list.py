@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Sequence
 from contextlib import closing
 from typing import NamedTuple
 
 import apsw
 
 from truekeep.core.derived_db import UnusableDatabase
-from truekeep.core.model import INDEX
+from truekeep.core.model import CARDS, INDEX
 from truekeep.core.sqlite import DAMAGE
 from truekeep.search.index_schema import open_index
 
@@ -22,6 +24,19 @@ class CardList(NamedTuple):
 
     cards: list[tuple[str, str, str]]  # path, repository, day
     total: int
+
+
+def read_repositories(path: str, names: Sequence[str]) -> dict[str, str]:
+    """The repositories of cards, by the names of their files; of those that the index does not know, nothing."""
+    if not names or not os.path.exists(path):
+        return {}
+    asked = "SELECT path, repository FROM files WHERE path IN (SELECT value FROM json_each(?)) AND repository != ''"
+    try:
+        with closing(open_index(path, read_only=True)) as db:
+            rows = list(db.execute(asked, (json.dumps([f"{CARDS}/{name}" for name in names]),)))
+            return {str(card).rpartition("/")[2]: str(repository) for card, repository in rows}
+    except (UnusableDatabase, OSError, apsw.Error, *DAMAGE):
+        return {}
 
 
 def read_card_list(path: str, *, repositories: set[str], limit: int) -> CardList | None:

@@ -1,24 +1,25 @@
 """Composes the wake brief: what an agent must know before it starts, within the size that its harness accepts.
 
-In this order: handover, curated memory, heartbeat, context, the last two days, the project's file, relevant corrections
-and policies, then the cards of this repository with their age and verdicts. Writes nothing; deterministic for the same
-memory and day.
+In this order: handover, user and persona, curated memory, heartbeat, context, the last two days, the project's file,
+rules, relevant corrections and policies, tools, learnings, then the cards of this repository with their age and
+verdicts. A harness is not told what it loads by itself. Writes nothing; deterministic for the same memory and day.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
 from truekeep.core.dates import shown_age
 from truekeep.core.model import INDEX
-from truekeep.memory.card import project_slug, unlinked
+from truekeep.memory.card import project_slug, short_name, unlinked
 from truekeep.memory.project_files import project_paths
 from truekeep.sessions.packing import (
     LONGEST_PIECE,
     Brief,
+    BriefHeading,
     BriefPiece,
     BriefSection,
     Cap,
@@ -30,11 +31,24 @@ from truekeep.sessions.packing import (
 
 HANDOVER, HEARTBEAT, CONTEXT = "HANDOVER.md", "HEARTBEAT.md", "memory/active-context.md"
 CORRECTIONS, POLICIES = "memory/ops/corrections.md", "memory/gating-policies.md"
+USER, SOUL, TOOLS = "USER.md", "SOUL.md", "TOOLS.md"
+LISTED_FOLDERS = ("rules", ".learnings")
+LOADED_BY_HARNESS: Mapping[str, frozenset[str]] = {"openclaw": frozenset((INDEX, HEARTBEAT, USER, SOUL, TOOLS))}
+"""Files that a harness shows its agent by itself."""
 UNSAID = "Nothing was said."  # written into empty parts of the handover
 _MAX_CARDS, _CARD_LENGTH = 40, 250  # cards of this repository, and as many of none; average characters of one
 _MAX_GIST_LENGTH = 320  # characters of a card
 _ROW_VALUES = {3: 0.93, 2: 0.9, 1: 0.55}  # value of a row that names this repository, something in it, or all
 _MAX_ROWS = 200
+_SHORT_MEMORY = 3_000  # characters of MEMORY.md that are not sorted by use: most of it fits anyway
+_HEARTBEAT_PARTS = ("now", "next", "blockers")  # as `truekeep checkpoint` writes them
+_STAMP = re.compile(r"(?:Updated )?\d{4}-\d{2}-\d{2} \d{2}:\d{2}(?:,(?P<by>.*))?")
+# Lines of OpenClaw's own templates: guidance in italics, and fields that nobody filled in.
+_UNFILLED = re.compile(
+    r"\s*(?:[-*+] )?(?:\*\*[^*]+\*\*:?|[^:*_]{1,40}:)?\s*(?:[_*]\(?[^_*]*\)?[_*]|\([^()]*\))?\s*\Z|\s*-{3,}\s*\Z"
+    r"|\s*The more you know, the better you can help\.|\s*Skills define _how_ tools work\."
+)
+_TEMPLATE_SECTIONS = ("What Goes Here", "Why Separate?")
 _FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
     r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([^()<>#\n]+?\.md)(?=[>)#\s])|\[\[(?:memory/cards/|cards/)?([^\[\]|#\n]+)"
@@ -43,6 +57,9 @@ _WORD = re.compile(r"[a-z0-9]+")
 
 Read = Callable[[str], str | None]
 """Returns a memory file's text by path; None if it does not exist."""
+
+RepositoriesOf = Callable[[Collection[str]], Mapping[str, str]]
+"""Returns the repositories of cards by their file names, where they are known."""
 
 
 class AgentLocation(NamedTuple):
@@ -90,18 +107,26 @@ def compose(
     cap: Cap,
     others: int = 0,
     unread: Sequence[str] = (),
+    harness: str = "",
+    documents: Sequence[str] = (),
+    repositories_of: RepositoriesOf = lambda _: {},
 ) -> Brief:
     """The brief for an agent. `others` counts the cards that were not read.
 
-    `unread` is filled by `read`: paths of memory files that are not regular files.
+    `unread` is filled by `read`: paths of memory files that are not regular files. `documents`: the files in
+    LISTED_FOLDERS.
     """
-    read = _visibly(read)
+    loaded = LOADED_BY_HARNESS.get(harness, frozenset())
+    read = _visibly(read, loaded)
     sections = [
-        *_state(read, today),
-        *_curated(read, cards, cap),
+        *_state(read, place, today),
+        *_people(read),
+        *_curated(read, cards, place, cap, repositories_of),
         *_logs(read, place, today),
         *_project(read, place),
+        *_rule_files(read, documents),
         *_rules(read, place),
+        *_tools(read, documents, place),
         *_cards(cards, today, others),
     ]
     sections += _unread(unread)  # all files have been read
@@ -109,15 +134,18 @@ def compose(
     return pack([section for _, section in ordered], cap, head=_head(place, today))
 
 
-def _visibly(read: Read) -> Read:
+def _visibly(read: Read, loaded: Collection[str]) -> Read:
     def read_visibly(path: str) -> str | None:
-        text = read(path)
+        text = read(path) if path not in loaded else None
         return visible(_newlines(text)) if text else text
 
     return read_visibly
 
 
-_ORDER = ("unread", "handover", "memory", "heartbeat", "context", "log", "project", "corrections", "policies", "cards")
+_ORDER = (
+    *("unread", "handover", "user", "soul", "memory", "heartbeat", "context", "log", "project", "rules", "corrections"),
+    *("policies", "tools", "learnings", "cards"),
+)
 _Named = tuple[str, BriefSection]
 
 
@@ -133,7 +161,7 @@ def _head(place: AgentLocation, today: date) -> str:
     return "\n".join(lines)
 
 
-def _state(read: Read, today: date) -> Iterator[_Named]:
+def _state(read: Read, place: AgentLocation, today: date) -> Iterator[_Named]:
     """The state after the last session: handover, heartbeat, working context."""
     for kind, title, path, worth in (
         ("handover", "Handover", HANDOVER, 1.0),
@@ -141,11 +169,81 @@ def _state(read: Read, today: date) -> Iterator[_Named]:
         ("context", "Working context", CONTEXT, 0.8),
     ):
         text = _plain(read(path))
-        if text:
-            day = _day_in(text)
-            age = f", {shown_age((today - day).days)}" if day else ""
-            pieces = tuple(piece for piece in cut(text, _falling(worth)) if piece.text.strip() != UNSAID)
-            yield kind, BriefSection(f"{title} ({path}{age})", f"truekeep get {path}", pieces)
+        if not text:
+            continue
+        day = _day_in(text)
+        age = f", {shown_age((today - day).days)}" if day else ""
+        other = _other_repository(text, place) if kind == "handover" else ""
+        about = f", of {other}" if other else ""
+        pieces = tuple(
+            piece
+            for piece in cut(text, _falling(0.7 if other else worth))
+            if piece.text.strip() != UNSAID and (kind != "heartbeat" or _is_status(piece))
+        )
+        if pieces:
+            yield kind, BriefSection(f"{title} ({path}{age}{about})", f"truekeep get {path}", pieces)
+
+
+def _other_repository(text: str, place: AgentLocation) -> str:
+    """The repository that a handover is about, if it is not this one."""
+    stamp = next((match for line in text.split("\n")[:6] if (match := _STAMP.match(line)) is not None), None)
+    name = (stamp["by"] or "").rpartition(",")[2].strip() if stamp is not None else ""
+    is_here = not place.repository or not name or project_slug(name) in (place.slug, project_slug(place.repository))
+    return "" if is_here else visible(re.sub(r"[^\w./:@+~-]+", "-", name)[:60])
+
+
+def _is_status(piece: BriefPiece) -> bool:
+    """Whether a piece of the heartbeat says how work stands. OpenClaw's own heartbeat is a list of things to check."""
+    if not piece.under:
+        return _STAMP.match(piece.text) is not None
+    title = piece.under[0].line.lstrip("# ")
+    if title.casefold() in _HEARTBEAT_PARTS:
+        return True
+    from truekeep.text.headings import states_status  # here: a heartbeat by truekeep needs no phrases
+
+    return states_status(title)
+
+
+def _people(read: Read) -> Iterator[_Named]:
+    """Who the user is, and how the agent shall be."""
+    if pieces := tuple(_filled_in(_plain(read(USER)), lambda _, number: 0.9 - number * 0.008)):
+        yield "user", BriefSection(f"User ({USER})", f"truekeep get {USER}", pieces)
+    if pieces := tuple(_filled_in(_plain(read(SOUL)), lambda _, number: 0.5 - number * 0.01)):
+        yield "soul", BriefSection(f"Persona ({SOUL})", f"truekeep get {SOUL}", pieces)
+
+
+def _filled_in(text: str, value: Callable[[str, int], float]) -> Iterator[BriefPiece]:
+    """The pieces of a file that may still have lines of a template."""
+    found = cut(text, lambda *_: 0.0, without=_TEMPLATE_SECTIONS)
+    pieces = (piece for piece in found if not _UNFILLED.match(piece.text))
+    for number, piece in enumerate(pieces):
+        yield piece._replace(value=value(piece.text, number))
+
+
+def _rule_files(read: Read, documents: Sequence[str]) -> Iterator[_Named]:
+    for path in documents:
+        if path.startswith("rules/") and (text := _plain(read(path))):
+            pieces = cut(text, lambda _, number, __: 0.89 - number * 0.006)
+            yield "rules", BriefSection(f"Rules ({path})", f"truekeep get {path}", pieces)
+
+
+def _tools(read: Read, documents: Sequence[str], place: AgentLocation) -> Iterator[_Named]:
+    """Notes on tools, and learnings: parts that name this project, then how they begin and what was added last."""
+    learnings = [path for path in documents if path.startswith(".learnings/")]
+    for kind, title, path in (("tools", "Tools", TOOLS), *(("learnings", "Learnings", path) for path in learnings)):
+        found = tuple(_filled_in(_plain(read(path)), lambda *_: 0.0))
+        pieces = tuple(
+            piece._replace(value=_added_value(piece.text, at, len(found), place)) for at, piece in enumerate(found)
+        )
+        if pieces:
+            yield kind, BriefSection(f"{title} ({path})", f"truekeep get {path}", pieces)
+
+
+def _added_value(block: str, at: int, many: int, place: AgentLocation) -> float:
+    """The value of a piece of a file that a person began and that handoffs add to."""
+    if _names(block, place):
+        return 0.83
+    return max(0.69 - min(at, many - 1 - at) * 0.03, 0.4)
 
 
 def _unread(unread: Sequence[str]) -> Iterator[_Named]:
@@ -160,7 +258,9 @@ def _falling(worth: float) -> Callable[[str, int, int], float]:
     return lambda _, number, __: worth - number * 0.004
 
 
-def _curated(read: Read, cards: Sequence[CardSeen], cap: Cap) -> Iterator[_Named]:
+def _curated(
+    read: Read, cards: Sequence[CardSeen], place: AgentLocation, cap: Cap, repositories_of: RepositoriesOf
+) -> Iterator[_Named]:
     """MEMORY.md: its own text, and links to cards that are not listed below."""
     text = _plain(read(INDEX))
     if not text:
@@ -169,17 +269,60 @@ def _curated(read: Read, cards: Sequence[CardSeen], cap: Cap) -> Iterator[_Named
     text, dropped = _without_most_pointers(
         text, 2 * cap.characters
     )  # twice, because cards listed below are dropped later
+    pieces = cut(text, lambda *_: 0.0)
+    names = {piece: name for piece in pieces if (name := _pointed_at(piece.text))}
+    repositories = repositories_of(set(names.values()) - told) if names and place.repository else {}
+    is_long = sum(len(piece.text) for piece in pieces if piece not in names) > _SHORT_MEMORY
+    values = _by_use(pieces, place) if is_long else [0.86 - 0.002 * at for at in range(len(pieces))]
+    kept = []
+    for number, (piece, value) in enumerate(zip(pieces, values, strict=True)):
+        if piece not in names:
+            kept.append(piece._replace(value=value))
+        elif names[piece] not in told:
+            kept.append(_pointer(piece, number, repositories.get(names[piece], ""), place))
+    section = BriefSection(f"Curated memory ({INDEX})", f"truekeep get {INDEX}", tuple(kept), counted=dropped)
+    yield "memory", section
 
-    def worth(block: str, number: int, _: int) -> float:
-        pointer = _POINTER.search(block)
-        if pointer is None:
-            return 0.86 - number * 0.002
-        name = unlinked(pointer[1] or f"{pointer[2].strip().removesuffix('.md')}.md")
-        return -1.0 if name in told else 0.2 - min(number, 10_000) * 1e-5
 
-    pieces = cut(text, worth)
-    kept = tuple(piece for piece in pieces if piece.value >= 0)
-    yield "memory", BriefSection(f"Curated memory ({INDEX})", f"truekeep get {INDEX}", kept, counted=dropped)
+def _pointed_at(block: str) -> str:
+    """The file name of the card that a piece links to; "" if it links to none."""
+    pointer = _POINTER.search(block)
+    return unlinked(pointer[1] or f"{pointer[2].strip().removesuffix('.md')}.md") if pointer else ""
+
+
+def _pointer(piece: BriefPiece, number: int, repository: str, place: AgentLocation) -> BriefPiece:
+    """A line that links to a card; one of another repository says so, and comes last."""
+    value = 0.2 - min(number, 10_000) * 1e-5
+    if repository in ("", place.repository):
+        return piece._replace(value=value)
+    name = visible(short_name(repository))
+    is_named = f"({name})" in piece.text
+    return piece._replace(text=piece.text if is_named else f"{piece.text} ({name})", value=value - 0.1)
+
+
+def _by_use(pieces: Sequence[BriefPiece], place: AgentLocation) -> list[float]:
+    """The values of the pieces of a long file: what is about this repository, standing rules, who the user is.
+
+    Of every other section, the beginning is worth more than the end, so that each has its say.
+    """
+    from truekeep.text.headings import essential_kind, states_rule  # here: a short memory needs no phrases
+
+    values: list[float] = []
+    kinds: dict[BriefHeading | None, float] = {}
+    counts: dict[BriefHeading | None, int] = {}
+    for piece in pieces:
+        section = piece.under[0] if piece.under else None
+        at = counts[section] = counts.get(section, -1) + 1
+        title = " ".join(heading.line for heading in piece.under)
+        if section not in kinds:
+            kinds[section] = 0.87 if section and essential_kind(section.line.lstrip("# ")) else 0.7
+        if _names(f"{title} {piece.text}", place):
+            values.append(0.92 - at * 0.002)
+        elif kinds[section] > 0.8 or states_rule(piece.text):
+            values.append(0.87 - at * 0.005)
+        else:
+            values.append(0.7 - at * 0.006 - len(kinds) * 0.0005)
+    return values
 
 
 def _without_most_pointers(text: str, room: int) -> tuple[str, int]:
@@ -327,9 +470,18 @@ def _gist(body: str) -> str:
 
 
 def _speaks_of(block: str, place: AgentLocation) -> bool:
+    """Whether a text has a word of this repository's name."""
     if not place.words:
         return False
-    return bool(place.words & set(_WORD.findall(block.lower()))) or place.slug in block.lower()
+    return bool(place.words & set(_WORD.findall(block.lower()))) or _names(block, place)
+
+
+def _names(block: str, place: AgentLocation) -> bool:
+    """Whether a text has this repository's whole name."""
+    if not place.slug.isascii():
+        return place.slug in block.lower()
+    words = " ".join(_WORD.findall(block.lower()))
+    return bool(place.slug) and f" {' '.join(_WORD.findall(place.slug))} " in f" {words} "
 
 
 def _plain(text: str | None) -> str:

@@ -33,6 +33,11 @@ def essential_kind(title: str) -> Literal["people", "rules", ""]:
     return "people" if _pattern("people").search(words) or _pattern("people").search(plain) else ""
 
 
+def states_status(title: str) -> bool:
+    """Whether a heading is about how work stands, such as "Current status" or "Blockers"."""
+    return _pattern("status").search(plain_heading(title).casefold()) is not None
+
+
 def states_rule(line: str) -> bool:
     """Whether a line states a standing rule: a word such as "never" in bold or in capitals."""
     bold = " ".join(_BOLD.findall(line)).casefold()

@@ -7,7 +7,8 @@ Reads the card list of the index and the chosen files, and uses stored verdicts 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,7 +22,16 @@ from truekeep.core.repository import repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.memory.card import parse_card
 from truekeep.sessions.packing import Brief, cap_for, unmarked, visible
-from truekeep.sessions.wake import CORRECTIONS, POLICIES, CardSeen, card_line, cards_for, compose, place_of
+from truekeep.sessions.wake import (
+    CORRECTIONS,
+    LISTED_FOLDERS,
+    POLICIES,
+    CardSeen,
+    card_line,
+    cards_for,
+    compose,
+    place_of,
+)
 from truekeep.text.encoding import decode_text
 from truekeep.verify.mask_credentials import mask_shown
 
@@ -39,6 +49,7 @@ Says = Callable[[Sequence[str], float], Say]
 MAX_CARDS_SINCE_INDEX = 400  # that are read one by one
 MAX_RULES_PER_PROMPT = 2
 MAX_FILES_LISTED = 1_000
+MAX_DOCUMENTS = 20  # rules and learnings, of each
 CARDS_READ_PER_WANTED = 3  # files that are opened to find one card of a repository
 _LANGUAGES: Mapping[str, tuple[str, ...]] = {  # by a file at the top of a repository, or its ending
     "pyproject.toml": ("python",), "setup.py": ("python",), "requirements.txt": ("python",), ".py": ("python",),
@@ -74,7 +85,8 @@ def wake(
     others = total - len(chosen)
     return compose(
         lambda path: read_shown(context, path, unread),
-        cards, place, today=context.today(), cap=cap, others=others, unread=unread,
+        cards, place, today=context.today(), cap=cap, others=others, unread=unread, harness=harness,
+        documents=list_documents(str(context.path)), repositories_of=lambda names: _repositories_of(context, names),
     )  # fmt: skip
 
 
@@ -215,6 +227,22 @@ def see_cards(
             said=said,
             is_refuted=is_refuted,
         )
+
+
+def list_documents(root: str) -> list[str]:
+    """The rules and learnings of a workspace, by path."""
+    found = []
+    for folder in LISTED_FOLDERS:
+        with suppress(OSError):
+            names = sorted(name for name in os.listdir(os.path.join(root, folder)) if name.endswith(".md"))
+            found += [f"{folder}/{name}" for name in names if name[0] != "."][:MAX_DOCUMENTS]
+    return found
+
+
+def _repositories_of(context: WorkspaceContext, names: Collection[str]) -> Mapping[str, str]:
+    from truekeep.search.card_list import read_repositories
+
+    return read_repositories(str(context.path / STATE / "index.sqlite"), sorted(names)[:MAX_FILES_LISTED])
 
 
 def look_around(root: Path | None) -> tuple[frozenset[str], Callable[[str], bool]]:

@@ -152,7 +152,8 @@ def test_a_brief_fits_into_every_harness(here: Place) -> None:
         assert len(text) <= cap.characters
         assert text.count("\n") <= cap.lines
         assert "Left out here" in text
-        assert "heartbeat" in text.lower()
+        assert "working context" in text.lower()
+        assert ("heartbeat" in text.lower()) is (harness != "openclaw")  # which loads it by itself
     assert len(woken(here, tokens=400)) <= 1_400
 
 
@@ -202,6 +203,103 @@ def test_names() -> None:
     assert place_of("github.com/me/My_App").slug == "my-app"
     assert place_of("").words == frozenset()
     assert log_paths(NOW.date()) == ("memory/2026-11-15.md", "memory/daily/2026-11-15.md")
+
+
+# --- What matters ----------------------------------------------------------------------------------------------------
+
+
+def remember(place: Place, path: str, text: str) -> None:
+    (place.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+    (place.workspace / path).write_text(text)
+
+
+def test_a_heartbeat_that_is_a_checklist_is_not_the_state_of_work(here: Place) -> None:
+    checks = "# HEARTBEAT.md\n\nKeep this short.\n\n## Every hour\n\n- Check the mail.\n\n```sh\n./check.sh\n```\n"
+    remember(here, "HEARTBEAT.md", checks)
+    text = woken(here)
+    assert "Heartbeat" not in text
+    assert "Check the mail." not in text
+    remember(here, "HEARTBEAT.md", f"{checks}\n## Now\n\nThe lexer.\n\n## Current status\n\nTests are red.\n")
+    text = woken(here)
+    assert "## Heartbeat (HEARTBEAT.md)\n> ### Now\n> The lexer.\n> ### Current status\n> Tests are red.\n" in text
+    assert "Check the mail." not in text
+
+
+def test_user_persona_rules_tools_and_learnings_are_told_of(here: Place) -> None:
+    remember(
+        here,
+        "USER.md",
+        "# USER.md\n\n_Learn about them._\n\n- **Name:** Ada\n- **Pronouns:** _(optional)_\n- **Notes:**\n",
+    )
+    remember(here, "SOUL.md", "# SOUL\n\nBe brief.\n")
+    remember(here, "TOOLS.md", "# Tools\n\n## What Goes Here\n\nThings.\n\n## ssh\n\n- The jump host is gate.\n\n---\n")
+    remember(here, "rules/commits.md", "# Commits\n\nSubjects stay below 72 characters.\n")
+    remember(here, "rules/.hidden.md", "Nobody reads this.\n")
+    remember(here, ".learnings/ERRORS.md", "# Errors\n\n- The linter needs a cache folder.\n")
+    text = woken(here)
+    titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    kinds = ("User", "Persona", "Rules", "Tools", "Learnings")
+    assert [title for title in titles if title.partition(" ")[0] in kinds] == [
+        "User (USER.md)", "Persona (SOUL.md)", "Rules (rules/commits.md)", "Tools (TOOLS.md)",
+        "Learnings (.learnings/ERRORS.md)",
+    ]  # fmt: skip
+    for said in ("**Name:** Ada", "Be brief.", "below 72", "jump host", "cache folder"):
+        assert said in text
+    for unsaid in ("Learn about them", "Pronouns", "Notes", "Things.", "Nobody reads", "> ---"):
+        assert unsaid not in text
+
+
+def test_openclaw_is_not_told_what_it_loads_by_itself(here: Place) -> None:
+    remember(here, "USER.md", "# U\n\nAda.\n")
+    remember(here, "rules/commits.md", "# Commits\n\nSubjects stay below 72 characters.\n")
+    text = woken(here, harness="openclaw")
+    for title in ("User (", "Curated memory", "Heartbeat"):
+        assert title not in text
+    for title in ("Handover", "Rules (", "Working context", "Today's log"):
+        assert title in text
+
+
+def test_of_a_long_memory_the_useful_parts_are_told_of(here: Place) -> None:
+    parts = [
+        f"## Topic {number}\n\n" + "".join(f"- Fact {number}.{n}: {'word ' * 12}\n" for n in range(20))
+        for number in range(12)
+    ]
+    parts.append("## About Ada\n\n- Ada likes short answers.\n")
+    parts.append("## Hard rules\n\n- Ask before a release.\n")
+    parts.append("## Builds\n\n- One thing.\n" + "- Other thing.\n" * 30 + "- The app is built with make.\n")
+    parts.append("## Last\n\n" + "- Filler.\n" * 30 + "- **NEVER** push to main.\n")
+    remember(here, "MEMORY.md", "# Memory\n\n" + "\n".join(parts))
+    text = woken(here)
+    for said in (
+        "short answers",
+        "Ask before a release",
+        "The app is built with make",
+        "NEVER",
+        "Fact 0.0",
+        "Fact 11.0",
+    ):
+        assert said in text, said
+    assert "Fact 0.19" not in text
+    assert woken(here) == text
+
+
+def test_index_lines_of_cards_of_other_repositories_say_so(here: Place) -> None:
+    for name, repository in (("foo", "github.com/me/foo"), ("bar", "github.com/me/bar")):
+        remember(here, f"memory/cards/{name}.md", a_card(f"Topic of {name}", "Text.", repository=repository))
+    remember(
+        here, "MEMORY.md", "# M\n\n## Cards\n\n- [Of foo](memory/cards/foo.md)\n- [Of bar (bar)](memory/cards/bar.md)\n"
+    )
+    with here.open() as workspace:
+        workspace.search.index()
+    text = woken(here)
+    assert "> - [Of foo](memory/cards/foo.md) (foo)\n> - [Of bar (bar)](memory/cards/bar.md)\n" in text
+
+
+def test_a_handover_of_another_repository_says_so_and_gives_way(here: Place) -> None:
+    remember(here, "HANDOVER.md", "# Handover\n\n2026-11-14 10:00, claude, other\n\n## Last Action\n\nElsewhere.\n")
+    assert "## Handover (HANDOVER.md, yesterday, of other)" in woken(here)
+    remember(here, "HANDOVER.md", "# Handover\n\n2026-11-14 10:00, claude, app\n\n## Last Action\n\nHere.\n")
+    assert "## Handover (HANDOVER.md, yesterday)" in woken(here)
 
 
 # --- What nobody sees ------------------------------------------------------------------------------------------------

@@ -60,9 +60,9 @@ class TextCommand(click.Command):
 def wake(opened: Workspace, budget: int | None, harness: str | None, repo: str | None) -> None:
     """Print the context an agent needs at the start of a session.
 
-    Handover, curated memory, heartbeat, the last two days, this project's file, the corrections and policies that apply
-    to it, and the cards of this repository with their age and verification status: the most valuable that fits. The
-    same memory on the same day gives identical output.
+    Handover, user, curated memory, heartbeat, the last two days, this project's file, rules, the corrections and
+    policies that apply to it, tools, and the cards of this repository with their age and verification status: the most
+    valuable that fits. The same memory on the same day gives identical output.
 
     Example: truekeep wake --for claude
     """
