@@ -48,6 +48,7 @@ _UNFILLED = re.compile(
     r"\s*(?:[-*+] )?(?:\*\*[^*]+\*\*:?|[^:*_]{1,40}:)?\s*(?:[_*]\(?[^_*]*\)?[_*]|\([^()]*\))?\s*\Z|\s*-{3,}\s*\Z"
     r"|\s*The more you know, the better you can help\.|\s*Skills define _how_ tools work\."
 )
+MAX_NAMED_SECTIONS = 10  # of a long document, that name this repository
 _TEMPLATE_SECTIONS = ("What Goes Here", "Why Separate?")
 _FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
@@ -120,13 +121,11 @@ def compose(
     read = _visibly(read, loaded)
     sections = [
         *_state(read, place, today),
-        *_people(read),
         *_curated(read, cards, place, cap, repositories_of),
         *_logs(read, place, today),
         *_project(read, place),
-        *_rule_files(read, documents),
         *_rules(read, place),
-        *_tools(read, documents, place),
+        *_documents(read, documents, place, cap),
         *_cards(cards, today, others),
     ]
     sections += _unread(unread)  # all files have been read
@@ -204,46 +203,52 @@ def _is_status(piece: BriefPiece) -> bool:
     return states_status(title)
 
 
-def _people(read: Read) -> Iterator[_Named]:
-    """Who the user is, and how the agent shall be."""
-    if pieces := tuple(_filled_in(_plain(read(USER)), lambda _, number: 0.9 - number * 0.008)):
-        yield "user", BriefSection(f"User ({USER})", f"truekeep get {USER}", pieces)
-    if pieces := tuple(_filled_in(_plain(read(SOUL)), lambda _, number: 0.5 - number * 0.01)):
-        yield "soul", BriefSection(f"Persona ({SOUL})", f"truekeep get {SOUL}", pieces)
-
-
-def _filled_in(text: str, value: Callable[[str, int], float]) -> Iterator[BriefPiece]:
-    """The pieces of a file that may still have lines of a template."""
-    found = cut(text, lambda *_: 0.0, without=_TEMPLATE_SECTIONS)
-    pieces = (piece for piece in found if not _UNFILLED.match(piece.text))
-    for number, piece in enumerate(pieces):
-        yield piece._replace(value=value(piece.text, number))
-
-
-def _rule_files(read: Read, documents: Sequence[str]) -> Iterator[_Named]:
-    for path in documents:
-        if path.startswith("rules/") and (text := _plain(read(path))):
-            pieces = cut(text, lambda _, number, __: 0.89 - number * 0.006)
-            yield "rules", BriefSection(f"Rules ({path})", f"truekeep get {path}", pieces)
-
-
-def _tools(read: Read, documents: Sequence[str], place: AgentLocation) -> Iterator[_Named]:
-    """Notes on tools, and learnings: parts that name this project, then how they begin and what was added last."""
-    learnings = [path for path in documents if path.startswith(".learnings/")]
-    for kind, title, path in (("tools", "Tools", TOOLS), *(("learnings", "Learnings", path) for path in learnings)):
-        found = tuple(_filled_in(_plain(read(path)), lambda *_: 0.0))
+def _documents(read: Read, documents: Sequence[str], place: AgentLocation, cap: Cap) -> Iterator[_Named]:
+    """Who the user is, how the agent shall be, rules, notes on tools, learnings."""
+    rules = [("rules", "Rules", path) for path in documents if path.startswith("rules/")]
+    learnings = [("learnings", "Learnings", path) for path in documents if path.startswith(".learnings/")]
+    files = (("user", "User", USER), ("soul", "Persona", SOUL), *rules, ("tools", "Tools", TOOLS), *learnings)
+    for kind, title, path in files:
+        text, counted = _without_middle(_plain(read(path)), cap.characters, place)
+        found = cut(text, lambda *_: 0.0, without=_TEMPLATE_SECTIONS) if text else ()
+        filled = [piece for piece in found if not _UNFILLED.match(piece.text)]
         pieces = tuple(
-            piece._replace(value=_added_value(piece.text, at, len(found), place)) for at, piece in enumerate(found)
+            piece._replace(value=_document_value(kind, piece.text, at, len(filled), place))
+            for at, piece in enumerate(filled)
         )
         if pieces:
-            yield kind, BriefSection(f"{title} ({path})", f"truekeep get {path}", pieces)
+            yield kind, BriefSection(f"{title} ({path})", f"truekeep get {path}", pieces, counted=counted)
 
 
-def _added_value(block: str, at: int, many: int, place: AgentLocation) -> float:
-    """The value of a piece of a file that a person began and that handoffs add to."""
+def _without_middle(text: str, room: int, place: AgentLocation) -> tuple[str, int]:
+    """A long document without most of its middle, and how many paragraphs that were: no brief has room for all of it.
+
+    It keeps how it begins, what was added last, and sections that name this repository.
+    """
+    if len(text) <= 2 * room:
+        return text, 0
+    sections = text.split("\n## ")
+    sizes = [len(section) for section in sections]
+    first = next(at for at in range(len(sections)) if sum(sizes[: at + 1]) >= room // 2 or at == len(sections) - 1)
+    last = len(sections)
+    while last - 1 > first and sum(sizes[last - 1 :]) <= room:
+        last -= 1
+    middle = sections[first + 1 : last]
+    kept = [section for section in middle if place.slug and place.slug in section.lower()][:MAX_NAMED_SECTIONS]
+    counted = sum(max(1, part.count("\n\n")) for part in middle) - sum(max(1, part.count("\n\n")) for part in kept)
+    return "\n## ".join((*sections[: first + 1], *kept, *sections[last:]))[: 4 * room], counted
+
+
+def _document_value(kind: str, block: str, at: int, many: int, place: AgentLocation) -> float:
+    if kind == "user":
+        return 0.9 - at * 0.008
+    if kind == "rules":
+        return 0.89 - at * 0.006
+    if kind == "soul":
+        return 0.5 - at * 0.01
     if _names(block, place):
         return 0.83
-    return max(0.69 - min(at, many - 1 - at) * 0.03, 0.4)
+    return max(0.69 - min(at, many - 1 - at) * 0.03, 0.4)  # a person began these files, and handoffs add to them
 
 
 def _unread(unread: Sequence[str]) -> Iterator[_Named]:

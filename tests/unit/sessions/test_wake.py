@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -247,6 +248,17 @@ def test_user_persona_rules_tools_and_learnings_are_told_of(here: Place) -> None
         assert said in text
     for unsaid in ("Learn about them", "Pronouns", "Notes", "Things.", "Nobody reads", "> ---"):
         assert unsaid not in text
+
+
+def test_of_a_long_document_its_ends_and_what_names_this_repository_are_told_of(here: Place) -> None:
+    parts = [f"## Tool {number}\n\n{f'Text {number} ' * 60}\n" for number in range(300)]
+    parts[150] = "## Tool 150\n\nThe app needs a flag.\n"
+    remember(here, "TOOLS.md", "# Tools\n\n" + "\n".join(parts))
+    text = woken(here)
+    for said in ("Tool 0", "Tool 299", "The app needs a flag."):
+        assert said in text
+    assert "Tool 100" not in text
+    assert re.search(r"- 29\d of Tools: `truekeep get TOOLS.md`", text)
 
 
 def test_openclaw_is_not_told_what_it_loads_by_itself(here: Place) -> None:
