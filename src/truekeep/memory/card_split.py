@@ -77,6 +77,10 @@ class SplitCard(NamedTuple):
     is_listed: bool  # its link goes under the heading for cards, not where its lines were
 
     @property
+    def first_line(self) -> int:
+        return self.first + 1
+
+    @property
     def path(self) -> str:
         return f"{CARDS}/{self.name}"
 
@@ -93,6 +97,10 @@ class StayingSection(NamedTuple):
     last: int
     why: str
     is_held: bool = False  # it would be a card but for something that a person has to look at
+
+    @property
+    def first_line(self) -> int:
+        return self.first + 1
 
 
 class MovedAnchor(NamedTuple):

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import BadInput, EditedSince, NotFound
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.git import Git, GitFailed, find_top
+from truekeep.core.git import Git
 from truekeep.core.model import CARDS, INDEX, PROTECTED, RULES
+from truekeep.core.repository import GitFailed, find_top
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.format import default_card_name
 from truekeep.handoffs.policy.text_checks import check_text
@@ -71,6 +72,13 @@ class LinkFromElsewhere(NamedTuple):
     new: str
 
 
+class FileSize(NamedTuple):
+    """The size of a file."""
+
+    lines: int
+    bytes: int
+
+
 class SplitResult(NamedTuple):
     """What was planned or written."""
 
@@ -81,6 +89,14 @@ class SplitResult(NamedTuple):
     notes: tuple[str, ...]
     difference: tuple[str, ...]
     entry: int | None = None
+
+    @property
+    def old_size(self) -> FileSize:
+        return _size_of(self.before)
+
+    @property
+    def new_size(self) -> FileSize:
+        return _size_of(self.after)
 
 
 class JoinResult(NamedTuple):
@@ -94,6 +110,14 @@ class JoinResult(NamedTuple):
     left: tuple[str, ...]  # lines of the index that say more than the link
     difference: tuple[str, ...]
     entry: int | None = None
+
+    @property
+    def old_size(self) -> FileSize:
+        return _size_of(self.before)
+
+    @property
+    def new_size(self) -> FileSize:
+        return _size_of(self.after)
 
 
 class SplitRequest(NamedTuple):
@@ -452,5 +476,5 @@ def _difference(staging: Staging) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def count_lines(data: bytes) -> int:
-    return len(split_lines(data.decode("utf-8", "replace")))
+def _size_of(data: bytes) -> FileSize:
+    return FileSize(len(split_lines(data.decode("utf-8", "replace"))), len(data))

@@ -49,7 +49,7 @@ def test_the_plan_writes_nothing_and_yes_writes_it_all_at_once(place: Place) -> 
     assert "nothing was written: add --yes" in output
     assert tree(place.workspace) == before
     output = cli(place, "split", "--yes")
-    assert "`truekeep undo 1` undoes it" in output
+    assert "`truekeep undo 1` reverts it" in output
     text = index.read_text()
     assert text.count("\n") <= 100
     assert text.startswith(ESSENTIALS)
