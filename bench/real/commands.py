@@ -22,7 +22,7 @@ COMMANDS = (
     ("verify",),
     ("verify",),
     ("reconcile",),
-    ("tidy", "--dry-run"),
+    ("tidy",),
     ("index",),
     ("search", "what did we decide last week"),
     ("wake",),

@@ -13,9 +13,6 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from truekeep.text.injection import find_instructions
-from truekeep.text.secrets.scanner import find_secrets
-
 ALARMS = ("gone", "moved", "changed")
 CONFIRMED_SAMPLE = 50
 ALARM_SAMPLE = 200
@@ -24,6 +21,7 @@ TIDY_PROPOSALS = (
     ("decay", "entries"),
     ("decay", "archived"),
     ("duplicates", "duplicates"),
+    ("duplicates", "copies"),
     ("promote", "proposed"),
 )
 
@@ -59,6 +57,7 @@ def from_tidy(answer: Mapping[str, Any]) -> Iterator[Finding]:
         ("decay", "entries"),
         ("decay", "archived"),
         ("duplicates", "duplicates"),
+        ("duplicates", "copies"),
         ("promote", "proposed"),
     ):
         for proposal in answer[section][key]:
@@ -84,15 +83,13 @@ def first_path(value: Any) -> str:
     return next((path for path in map(first_path, children) if path), "")
 
 
-def from_scanners(root: Path, paths: Iterable[str]) -> Iterator[Finding]:
-    """Credentials and planted orders in the workspace's own files."""
-    for path in paths:
-        text = (root / path).read_bytes().decode("utf-8", "replace")
-        for secret in find_secrets(text):
-            line = text.count("\n", 0, secret.start) + 1
-            yield Finding(kind="credential", path=path, line=line, text=secret.rule, evidence="")
-        for order in find_instructions(text):
-            yield Finding(kind="planted-order", path=path, line=order.line, text=order.kind, evidence=order.excerpt)
+def from_problems(answer: Mapping[str, Any]) -> Iterator[Finding]:
+    """Credentials and planted orders that `status problems --json` lists."""
+    for problem in answer["problems"]:
+        if problem["code"] in ("credential", "planted-order"):
+            yield Finding(
+                kind=problem["code"], path=problem["path"], line=problem["line"], text=problem["what"], evidence=""
+            )
 
 
 def to_judge(findings: Iterable[Finding]) -> list[Finding]:

@@ -15,9 +15,9 @@ from pathlib import Path
 from bench.measure import scratch, table
 from bench.promises import CannotRun, keep
 from bench.real.commands import COMMANDS, CommandRun, ask_json, environment_for, run_on_terminal
-from bench.real.findings import Finding, from_reconcile, from_scanners, from_tidy, from_verify, sheet_row, to_judge
+from bench.real.findings import Finding, from_problems, from_reconcile, from_tidy, from_verify, sheet_row, to_judge
 from bench.real.labels import Question, Tally, add_labels, load_labels, open_questions, seal_questions, tally
-from bench.real.workspaces import HALVES, PublicWorkspace, clones_folder, git, load_workspaces
+from bench.real.workspaces import HALVES, PublicWorkspace, clones_folder, load_workspaces
 
 KINDS = ("gone", "moved", "changed", "confirmed", "tidy", "reconcile", "credential", "planted-order")
 FIRST_HITS = 6
@@ -89,11 +89,10 @@ def measure(workspace: PublicWorkspace, clone: Path, sheets: Path | None) -> Mea
         run_on_terminal(("init", str(root)), environment)
         runs = tuple(run_on_terminal(command, environment) for command in COMMANDS)
         verified = ask_json(("verify",), environment)
-        tidied = ask_json(("tidy", "--dry-run"), environment)
+        tidied = ask_json(("tidy",), environment)
         reconciled = ask_json(("reconcile",), environment)
-        paths = git("-C", str(root), "-c", "core.quotePath=false", "ls-files", "*.md").splitlines()
-        findings = [*from_verify(verified), *from_tidy(tidied), *from_reconcile(reconciled)]
-        findings += from_scanners(root, [path for path in paths if (root / path).is_file()])
+        problems = ask_json(("status", "problems"), environment)
+        findings = [*from_verify(verified), *from_tidy(tidied), *from_reconcile(reconciled), *from_problems(problems)]
         judged = to_judge(findings)
         labels = load_labels(workspace)
         if sheets:

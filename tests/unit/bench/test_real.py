@@ -73,7 +73,7 @@ def test_findings_are_read_from_the_answers_of_the_commands() -> None:
     draft = {"target": "memory/cards/x.md"}
     tidied = {
         "decay": {"entries": [], "archived": []},
-        "duplicates": {"duplicates": []},
+        "duplicates": {"duplicates": [], "copies": []},
         "promote": {"proposed": [draft]},
     }
     assert [(one.kind, one.path) for one in from_tidy(tidied)] == [("tidy", "memory/cards/x.md")]
