@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from truekeep.core.model import CARDS
@@ -56,32 +56,6 @@ _DAY_COLUMNS = ("date", "day", "added", "created", "since")
 _quote = json.JSONEncoder(ensure_ascii=False).encode
 
 
-class ClaimResult(NamedTuple):
-    """One claim of a card with its verdict."""
-
-    kind: str
-    text: str
-    line: int
-    verdict: str
-    why: str = ""
-
-
-class LastCheck(NamedTuple):
-    """The result of the last check of a memory."""
-
-    claims: tuple[ClaimResult, ...]
-    checked_at: float | None = None  # seconds since the epoch
-
-
-def last_check_of(checked: CheckedMemory) -> LastCheck:
-    """The part of a check result that goes into an archive."""
-    claims = (
-        ClaimResult(item.claim.kind, item.claim.shown, item.claim.line, item.verdict, item.why)
-        for item in checked.verdicts
-    )
-    return LastCheck(tuple(claims), checked.checked_at)
-
-
 def card_id(agent: str, name: str) -> str:
     """The id of a card's record, by the name of its file."""
     return truekeep_id(agent, "card", name)
@@ -94,7 +68,7 @@ def with_truekeep_records(
     mtime_ns: int,
     *,
     agent: str,
-    find_last_check: Callable[[str], LastCheck | None] = lambda _: None,
+    find_last_check: Callable[[str], CheckedMemory | None] = lambda _: None,
 ) -> list[MemoryRecord]:
     """All records of a file, for an export that is not plain. `upstream`: those for the runtime openclaw.
 
@@ -129,7 +103,7 @@ def _card_record(
     mtime_ns: int,
     agent: str,
     upstream: Sequence[MemoryRecord],
-    check: LastCheck | None,
+    check: CheckedMemory | None,
 ) -> MemoryRecord:
     front = card.front
     created, updated = card.created, card.updated
@@ -145,7 +119,7 @@ def _card_record(
     entities: list[EntityReference] = [{"name": card.repository, "type": "project"}] if card.repository else []
     entities += [{"name": name, "type": "tool"} for name in dict.fromkeys(front.items("tools"))]
     raw_source = place_in_file(None, 1, text.count("\n") + (not text.endswith("\n")))
-    if check is not None and check.claims:
+    if check is not None and check.verdicts:
         raw_source["truekeep"] = _check_summary(check)
     return truekeep_record(
         id=card_id(agent, card.name),
@@ -200,19 +174,19 @@ def _valid_until(card: Card, mtime_ns: int) -> str:
     return max(ended, format_midnight(card.created)) if card.created else ended
 
 
-def _confidence(check: LastCheck | None) -> float | None:
+def _confidence(check: CheckedMemory | None) -> float | None:
     """The share of checkable claims that hold."""
-    checked = [claim for claim in check.claims if claim.verdict != _UNCHECKED] if check is not None else []
-    return round(sum(claim.verdict in _VERDICTS_THAT_HOLD for claim in checked) / len(checked), 4) if checked else None
+    verdicts = [item.verdict for item in check.verdicts if item.verdict != _UNCHECKED] if check is not None else []
+    return round(sum(item in _VERDICTS_THAT_HOLD for item in verdicts) / len(verdicts), 4) if verdicts else None
 
 
-def _check_summary(check: LastCheck) -> dict[str, Any]:
+def _check_summary(check: CheckedMemory) -> dict[str, Any]:
     claims = []
-    for claim in check.claims:
-        summary = {"kind": claim.kind, "text": claim.text, "line": claim.line, "verdict": claim.verdict}
-        claims.append(summary | ({"why": claim.why} if claim.why else {}))
-    checked_at = {"checked_at": format_timestamp(int(check.checked_at) * 1_000_000_000)} if check.checked_at else {}
-    return {"claims": claims, **checked_at}
+    for item in check.verdicts:
+        claim = item.claim
+        summary = {"kind": claim.kind, "text": claim.shown, "line": claim.line, "verdict": item.verdict}
+        claims.append(summary | ({"why": item.why} if item.why else {}))
+    return {"claims": claims, "checked_at": format_timestamp(int(check.checked_at) * 1_000_000_000)}
 
 
 def _card_relations(

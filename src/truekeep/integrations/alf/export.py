@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, cast
 
 from truekeep.core import file_io
 from truekeep.core.errors import BadInput, EditedSince
@@ -23,7 +23,7 @@ from truekeep.integrations.alf.archive_file import (
     open_spool,
     remember_own_archive,
 )
-from truekeep.integrations.alf.card_records import LastCheck, last_check_of, with_truekeep_records
+from truekeep.integrations.alf.card_records import with_truekeep_records
 from truekeep.integrations.alf.credentials import list_credentials
 from truekeep.integrations.alf.documents import (
     ALF_VERSION,
@@ -67,6 +67,9 @@ from truekeep.memory.facts_db import FACTS_DB_PATH, UnreadableFacts
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import find_secrets
 from truekeep.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from truekeep.verify.results import CheckedMemory
 
 IDENTITY_FILES = ("SOUL.md", "IDENTITY.md", "AGENTS.md")
 PRINCIPAL_FILES = ("USER.md",)
@@ -116,7 +119,7 @@ class RecordSources(NamedTuple):
     plain: bool = False
     credentials: Sequence[CredentialRecord] = ()
     embeddings: EmbeddingSources | None = None
-    find_last_check: Callable[[str], LastCheck | None] = lambda _: None
+    find_last_check: Callable[[str], CheckedMemory | None] = lambda _: None
     sessions: Callable[[], Iterable[MemoryRecord]] | None = None
 
 
@@ -396,15 +399,9 @@ def _open_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tupl
         if options.transcripts:
             transcripts = stack.enter_context(closing(workspace.sessions.transcripts()))
             sessions = partial(session_records, transcripts, agent=agent.id, warn=notes.append)
+        last_checked = workspace.verification.last_checked
         credentials = list_credentials(state.credential_files(), agent.id) if state is not None else []
-        last_check = partial(_find_last_check, workspace)
-        yield agent, RecordSources(options.scheme, False, credentials, embeddings, last_check, sessions), notes
-
-
-def _find_last_check(workspace: Workspace, path: str) -> LastCheck | None:
-    """The result of the last check of a card, if it is still valid."""
-    checked = workspace.verification.last_checked(path)
-    return last_check_of(checked) if checked is not None and checked.verdicts else None
+        yield agent, RecordSources(options.scheme, False, credentials, embeddings, last_checked, sessions), notes
 
 
 # --- Credentials in files -------------------------------------------------------------------------------------------

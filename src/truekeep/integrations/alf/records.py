@@ -149,8 +149,8 @@ def find_marks(content: str, namespace: str) -> SectionMarks:
     """Find importance tags such as [deploy|i=0.8], and hashtags. The namespace is always the first tag."""
     tags = {namespace: None}
     scored = []
-    for part, may_have_importance in _iter_parts(content) if _IMPORTANCE_MARK in content else ((content, False),):
-        if may_have_importance and (found := parse_importance(part)) is not None:
+    for part in content.split("\n") if _IMPORTANCE_MARK in content else (content,):
+        if _IMPORTANCE_MARK in part and (found := parse_importance(part)) is not None:
             scored.append(found)
             tags[found[0]] = None
         if "#" in part:
@@ -158,19 +158,6 @@ def find_marks(content: str, namespace: str) -> SectionMarks:
     if not scored:
         return SectionMarks(list(tags), None, None)
     return SectionMarks(list(tags), scored[0][0], min(1.0, max(score for _, score in scored)))
-
-
-def _iter_parts(content: str) -> Iterator[tuple[str, bool]]:
-    """The lines that may contain an importance tag, and the text between them."""
-    start = 0
-    while (at := content.find(_IMPORTANCE_MARK, start)) >= 0:
-        line = content.rfind("\n", start, at) + 1 or start
-        end = content.find("\n", at)
-        end = end if end >= 0 else len(content)
-        yield content[start:line], False
-        yield content[line:end], True
-        start = end
-    yield content[start:], False
 
 
 def parse_importance(line: str) -> tuple[str, float] | None:

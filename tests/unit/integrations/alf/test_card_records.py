@@ -22,10 +22,7 @@ from tests.support.sessions import LONG, ONE, TWO, archive_file, dialogue, grow,
 from truekeep.core.model import HANDOFF_TYPES
 from truekeep.integrations.alf.card_records import (
     MAX_RULES_PER_FILE,
-    ClaimResult,
-    LastCheck,
     card_id,
-    last_check_of,
     with_truekeep_records,
 )
 from truekeep.integrations.alf.documents import dump_line, parse_object
@@ -59,7 +56,7 @@ def finer(
     text: str,
     *,
     scheme: str = "content",
-    seen: Callable[[str], LastCheck | None] = unseen,
+    seen: Callable[[str], CheckedMemory | None] = unseen,
     agent: str = AGENT,
 ) -> list[Any]:
     """The finer records of a file, checked, beside upstream's own."""
@@ -278,14 +275,23 @@ def test_only_a_card_that_says_so_is_over(keys: dict[str, str], status: str, unt
     assert record["temporal"].get("valid_until") == (f"{until}T00:00:00Z" if until and until != NOON else until)
 
 
+def checked(*verdicts: tuple[str, str, int, str, str], at: float = 7.5) -> CheckedMemory:
+    """A memory with claims of this kind, text, line and verdict, and why."""
+    made = [
+        Verdict(Claim(kind, text, 0, 1, line, 1, text), verdict, "", why) for kind, text, line, verdict, why in verdicts
+    ]
+    return CheckedMemory(CARD, "", (), tuple(made), at)
+
+
 def test_verdicts_travel() -> None:
-    claims = (
-        ClaimResult("path", "src/a.py", 9, "confirmed"),
-        ClaimResult("symbol", "run", 9, "changed", "its body is another"),
-        ClaimResult("port", "8443", 11, "gone", "nothing has it"),
-        ClaimResult("url", "https://x", 12, "unverifiable", "not asked"),
+    last = checked(
+        ("path", "src/a.py", 9, "confirmed", ""),
+        ("symbol", "run", 9, "changed", "its body is another"),
+        ("port", "8443", 11, "gone", "nothing has it"),
+        ("url", "https://x", 12, "unverifiable", "not asked"),
+        at=1_772_366_400.75,
     )
-    (record,) = finer(CARD, card(), seen=lambda path: LastCheck(claims, 1_772_366_400.75) if path == CARD else None)
+    (record,) = finer(CARD, card(), seen=lambda path: last if path == CARD else None)
     assert record["confidence"] == 0.6667
     told = record["raw_source_format"]["truekeep"]
     assert told["checked_at"] == NOON
@@ -295,19 +301,11 @@ def test_verdicts_travel() -> None:
     assert "valid_until" not in record["temporal"]
 
 
-@pytest.mark.parametrize("claims", [(), (ClaimResult("url", "https://x", 1, "unverifiable"),)])
-def test_nothing_checked_is_no_confidence(claims: tuple[ClaimResult, ...]) -> None:
-    (record,) = finer(CARD, card(), seen=lambda _: LastCheck(claims))
+@pytest.mark.parametrize("verdicts", [(), (("url", "https://x", 1, "unverifiable", ""),)])
+def test_nothing_checked_is_no_confidence(verdicts: tuple[tuple[str, str, int, str, str], ...]) -> None:
+    (record,) = finer(CARD, card(), seen=lambda _: checked(*verdicts))
     assert "confidence" not in record
-    assert ("truekeep" in record["raw_source_format"]) is bool(claims)
-
-
-def test_facts_of_a_check() -> None:
-    claim = Claim("line", "12", 0, 2, 3, 1, "src/a.py", place="src/a.py")
-    checked = CheckedMemory(CARD, "", (), (Verdict(claim, "gone", "lost", "the file is shorter"),), 7.5)
-    assert last_check_of(checked) == LastCheck(
-        (ClaimResult("line", "src/a.py:12", 3, "gone", "the file is shorter"),), 7.5
-    )
+    assert ("truekeep" in record["raw_source_format"]) is bool(verdicts)
 
 
 def test_a_card_is_linked_to_what_upstream_made_of_it() -> None:
