@@ -18,7 +18,6 @@ from truekeep.text.program_text import find_program_lines
 MIN_LINES = 5  # of a text that is worth telling about
 MIN_LINES_INSIDE = 10  # of a text that is a part of another
 MIN_CHARS = 300
-INSIDE = 0.97  # of the lines of a text that is a part of another
 _SAME = "the same text"
 _TELLING_CHARS = 20  # of a line that is no mere "Done"
 _MIN_ADDED = 2  # headings with a day, in a file to which days are added; or of one text, in one to which reports are
@@ -94,13 +93,12 @@ def _parts(read: Mapping[str, _Text]) -> Iterator[CopiedFile]:
     for path, text in read.items():
         if len(text.telling) < MIN_LINES_INSIDE or is_dated(path):
             continue
-        shared: Counter[str] = Counter()
-        for line in text.telling:
-            if len(places[line]) <= _COMMON:
-                shared.update(other for other in places[line] if other != path)
-        for other, count in shared.most_common(3):
+        rare = [line for line in text.telling if len(places[line]) <= _COMMON]
+        shared = Counter(other for line in rare for other in places[line] if other != path)
+        for other, _ in shared.most_common(3):
             larger = read[other]
-            is_all = count >= INSIDE * len(text.telling) and len(larger.telling) > len(text.telling)
+            # Every line: who deletes the copy must lose nothing, not even a short one.
+            is_all = set(text.lines[1:]) <= set(larger.lines) and len(larger.telling) > len(text.telling)
             if is_all and not is_dated(other):
                 yield CopiedFile(path, 0, other, 0, "all of it is there", len(text.lines))
                 break

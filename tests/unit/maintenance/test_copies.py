@@ -35,6 +35,13 @@ def test_all_of_it_is_inside_another() -> None:
     assert told == [("memory/plan.md", "memory/archived-plans.md", "all of it is there")]
 
 
+def test_a_text_with_one_line_of_its_own_is_no_part_of_another() -> None:
+    longer = PLAN + "".join(f"- Later, the {word} tables are read back and compared.\n" for word in _WORDS)
+    for own in ("- Only here: the copy of the ledger needs a second key.\n", "- Ask Ada\n"):
+        assert found(memory__plan=PLAN + own, memory__all=longer) == []
+    assert len(found(memory__plan=PLAN, memory__all=longer)) == 1
+
+
 def test_reports_of_a_series_and_parts_of_a_day_are_left_alone() -> None:
     assert found(memory__audit_2026_11_02=PLAN, memory__audit_2026_11_09=PLAN) == []
     assert found(memory__2026_11_02_jobs=PLAN, memory__2026_11_02=f"{PLAN}\n- And one line more.\n") == []
