@@ -1,4 +1,4 @@
-"""Checks of memory itself: files, cards, the index, duplicates, claims, frontmatter. No claim is checked again."""
+"""Checks of memory itself: files, cards, the index, duplicates, claims, problems in files. No claim is checked again."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def _name_something(context: CheckContext) -> bool:
     return False
 
 
-def check_frontmatter(context: CheckContext) -> CheckResult:
+def check_problems(context: CheckContext) -> CheckResult:
     problems = context.once(survey_of).problems
     shown = [item._replace(what=withhold(item.what))._asdict() for item in problems[:MAX_EXAMPLES]]
     figures = {"problems": len(problems), "first": shown}
