@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.file_scan import day_in, project_in
 from truekeep.text.markdown_lines import FenceReader
-from truekeep.text.phrases import load_phrases
 
 if TYPE_CHECKING:
     from truekeep.memory.written_days import CommittedDay
@@ -69,6 +68,8 @@ def _as_day(match: re.Match[str] | None) -> str:
 
 @cache
 def _written() -> re.Pattern[str]:
+    from truekeep.text.phrases import load_phrases  # hooks do without
+
     words = load_phrases("dates").any_of("written")
     return re.compile(rf"^\W{{0,6}}(?:{words})\W{{1,8}}{_YEAR_MONTH_DAY}", re.MULTILINE | re.IGNORECASE)
 
