@@ -164,6 +164,7 @@ def test_every_import_is_declared() -> None:
         "markdown_it": "markdown-it-py",
         "backports": "backports.zstd",
         "mcp_types": "mcp-types",
+        "tree_sitter": "tree-sitter",
         "yaml": "pyyaml",
     }
     imported: dict[str, str] = {}
