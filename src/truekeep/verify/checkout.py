@@ -300,13 +300,29 @@ class CheckoutFiles(FileTree):
         self.state = state
         self._listing = listing
         self.is_partial = listing.is_partial
+        self._has_unreadable_files = False  # among those that were to be parsed
 
     def _find_defining(self, names: set[str]) -> dict[str, list[str]]:
         found = {name: set(paths) for name, paths in self.find("names", names).items()}
         names_of: dict[str, frozenset[str]] = {}  # what the files define that are parsed now
-        for name, files in self._unparsed_files_with(names).items():
-            self._parse_until_enough(name, files, found[name], names_of)
+        if unknown := names - self._parsed_names:
+            for name, files in self._unparsed_files_with(unknown).items():
+                self._parse_until_enough(name, files, found[name], names_of)
+            if not self._has_unreadable_files:
+                self._parsed_names |= unknown
+                value = json.dumps([self._blobs_digest, *sorted(self._parsed_names)])
+                self.store.remember(f"parsed {self.root}", value)
         return {name: list(paths) for name, paths in found.items()}
+
+    @cached_property
+    def _parsed_names(self) -> set[str]:
+        """The names for which the files of this checkout, as they are now, have been parsed already."""
+        digest, *names = json.loads(self.store.answer(f"parsed {self.root}") or '[""]')
+        return set(names) if digest == self._blobs_digest else set()
+
+    @cached_property
+    def _blobs_digest(self) -> str:
+        return blake2b(self._listing.ids.tobytes(), digest_size=8).hexdigest()
 
     def _parse_until_enough(
         self, name: str, files: set[str], defining: set[str], names_of: dict[str, frozenset[str]]
@@ -328,6 +344,7 @@ class CheckoutFiles(FileTree):
         self._check_time()
         data = self.text(path)
         if data is None:
+            self._has_unreadable_files = True
             return frozenset()
         outline = outline_of(data, path)
         with self.store.transaction():

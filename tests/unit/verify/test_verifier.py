@@ -779,6 +779,35 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
     return Lines(tmp_path_factory.mktemp("lines"))
 
 
+def test_a_file_is_parsed_once_and_only_if_a_claim_asks_for_one_of_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    history = History()
+    history.commit("2026-01-05", {"src/asked.ts": "export const askedFor = 1\n", "src/other.ts": "const other = 1\n"})
+    repo = history.write(tmp_path / "app")
+    store = str(tmp_path / "facts.sqlite")
+    parsed: list[bytes] = []
+    real = languages.definitions
+
+    def recorded(code: bytes, language: str, wanted: Collection[str] | None = None) -> object:
+        parsed.append(code)
+        return real(code, language, wanted)
+
+    def ask(name: str) -> str:
+        parsed.clear()
+        verifier = verifier_for([repo.root], store=FactsCache(store))
+        (verdict,) = check(verifier, repo.root, f"Call `{name}` for it.").verdicts
+        return verdict.place
+
+    monkeypatch.setattr(tree, "definitions", recorded)
+    assert (ask("askedFor"), parsed) == ("src/asked.ts:1", [b"export const askedFor = 1\n"])
+    assert (ask("askedFor"), parsed) == ("src/asked.ts:1", [])
+    (repo.root / "src/other.ts").write_text("export const first = 0\nexport const added = askedFor\n")
+    settle(repo.root)
+    assert (ask("added"), len(parsed)) == ("src/other.ts:2", 1)
+    assert (ask("askedFor"), parsed) == ("src/asked.ts:1", [])
+
+
 class TestLines:
     @pytest.mark.parametrize(
         ("line", "nth"),
