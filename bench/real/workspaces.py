@@ -36,7 +36,6 @@ class PublicWorkspace:
         """Put the files and the history of the commit into a folder of our own."""
         git("clone", "--quiet", "--no-checkout", str(clone), str(target))
         git("-C", str(target), "-c", "advice.detachedHead=false", "checkout", "--quiet", "-B", "main", self.commit)
-        git("-C", str(target), "remote", "remove", "origin")
 
     def key(self, clone: Path) -> bytes:
         """A key that only those have who have the workspace: made of the ids of its files."""
