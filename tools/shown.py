@@ -529,6 +529,7 @@ def levelled(text: str) -> str:
         (r"\b\d+ (?:minute|hour|day|week|month|year)s?\b", "SPAN"),
         (r"[+-]?\d\.\d\d\b", "SCORE"),
         (r"(?m)(growth|last touched) .*$", "COUNTS"),
+        (r"(?<=drafts wait, the oldest for SPAN\n)(?: +[^-\s].*\n)+", "TITLES\n"),  # of one second, in any order
         (r"[ ─-]{2,}|\t", " "),
     ):
         text = re.sub(pattern, word, text)
