@@ -13,6 +13,7 @@ from datetime import date, timedelta
 from typing import Any, NamedTuple
 
 from truekeep.core.errors import BadSetup
+from truekeep.core.model import ARCHIVE
 from truekeep.memory.file_scan import day_in
 from truekeep.memory.importance import Tiers, blank_expired, expires_on
 
@@ -42,10 +43,20 @@ class DecayRecord(NamedTuple):
         day = log_day(path)
         return blank_expired(text, day, self.tiers, self.day) if day is not None else text
 
+    def has_put_away(self, path: str) -> bool:
+        """Whether a file in memory/archive is a log that had expired by this day; any other was put there by people."""
+        day = log_day(before_archive(path))
+        return day is not None and day <= _back(self.day, min(_days(self)))
+
     @property
     def stamp(self) -> str:
         """The record as a short text, for comparison."""
         return " ".join(map(str, (self.day, *self.tiers)))
+
+
+def before_archive(path: str) -> str:
+    """The path that a file in memory/archive had below memory/."""
+    return f"memory/{path.removeprefix(ARCHIVE + '/')}"
 
 
 def log_day(path: str) -> date | None:

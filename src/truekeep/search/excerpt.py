@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import BadInput, NotFound
 from truekeep.core.model import ARCHIVE
-from truekeep.memory.file_scan import MemoryFile, iter_files, read_memory_file
+from truekeep.memory.file_scan import MemoryFile, iter_workspace, read_memory_file
 from truekeep.memory.written_days import blob_id, committed_days
 from truekeep.search.file_metadata import describe, written_day
 from truekeep.search.refresh import decode
@@ -128,7 +128,7 @@ def find_source(root: str, wanted: str, extra: Sequence[str]) -> MemoryFile:
     names = [path, f"{path}.md", f"memory/{path}", f"memory/cards/{path}", f"memory/cards/{path}.md"]
     if path.startswith("memory/"):
         names.append(f"{ARCHIVE}/{path.removeprefix('memory/')}")  # a log that was put away meanwhile, whole
-    found = {source.path: source for source in iter_files(root, extra) if source.path in names}
+    found = {source.path: source for source in iter_workspace(root, extra) if source.path in names}
     for name in names:
         if name in found:
             return found[name]
@@ -144,7 +144,7 @@ def local_day(seconds: float) -> date:
 
 
 def _near(path: str, root: str, extra: Sequence[str]) -> str:
-    names = [source.path for source in iter_files(root, extra)]
+    names = [source.path for source in iter_workspace(root, extra)]
     close = difflib.get_close_matches(path, names, 3, 0.5)
     return f"did you mean {', '.join(close)}?" if close else "`truekeep search` finds what there is"
 

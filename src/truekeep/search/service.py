@@ -222,7 +222,7 @@ class SearchService:
             raise
         except (UnusableDatabase, apsw.Error, OSError) as error:
             self._note(f"the index cannot be used ({_reason(error)}); these are found in the files, by words alone")
-            return Searcher(open_index(":memory:"), None), list(scan.files())
+            return Searcher(open_index(":memory:"), None), list(self._files.files(scan))
         left = [] if self._files.is_indexed(searcher.db, scan) else self._refresh_files(searcher, scan)
         if transcripts:
             self._refresh_transcripts(searcher)

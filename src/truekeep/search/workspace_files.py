@@ -7,14 +7,14 @@ all of them are in, the index is noted as mixed.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.errors import TruekeepError
 from truekeep.core.sqlite import transaction
-from truekeep.memory.file_scan import Changes, FileScan, MemoryFile, find_changes, is_up_to_date, scan_files
-from truekeep.search.decay_record import DECAY_FILE, MIXED, DecayRecord, is_affected_by, read_decay_record
+from truekeep.memory.file_scan import Changes, FileScan, MemoryFile, day_in, find_changes, is_up_to_date, scan_workspace
+from truekeep.search.decay_record import DECAY_FILE, MIXED, DecayRecord, before_archive, is_affected_by, read_decay_record
 from truekeep.search.refresh import PreparedFile, RefreshReport, prepare, refresh
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class MemoryFileScanner:
 
     def scan(self) -> FileScan:
         """Scan every memory file; notes say what could not be listed."""
-        scan = scan_files(self._root, self._extra)
+        scan = scan_workspace(self._root, self._extra)
         self._decay = self._read_decay()
         for folder in scan.unlisted_folders:
             self._note(f"{folder} cannot be listed; the index keeps what it has of it")
@@ -54,6 +54,13 @@ class MemoryFileScanner:
             if not os.path.exists(self._locate(path)):
                 self._note(f"extra path {path} does not exist")
         return scan
+
+    def files(self, scan: FileScan) -> Iterator[MemoryFile]:
+        """The files of a scan. In memory/archive, only logs that decay put there are of the store `archive`."""
+        for file in scan.files():
+            if file.store == "archive" and not (self._decay is not None and self._decay.has_put_away(file.path)):
+                file = file._replace(store="logs" if day_in(before_archive(file.path)) else "documents")
+            yield file
 
     def is_indexed(self, db: apsw.Connection, scan: FileScan) -> bool:
         """Whether the index has all files as this scan saw them."""
@@ -77,7 +84,7 @@ class MemoryFileScanner:
         A file that was indexed in the moment in which it was written is read again by the next search, and is not
         counted: as far as its stat shows, nothing changed.
         """
-        waiting = self.find_changes(db, scan_files(self._root, self._extra))
+        waiting = self.find_changes(db, scan_workspace(self._root, self._extra))
         same = (
             "SELECT count(*) FROM files WHERE path = ? AND is_settled = 0"
             " AND size = ? AND mtime_ns = ? AND ctime_ns = ? AND inode = ?"
@@ -87,7 +94,8 @@ class MemoryFileScanner:
 
     def find_changes(self, db: apsw.Connection, scan: FileScan) -> Changes:
         """Compare a scan with the index. Logs that the decay record affects otherwise than before count as changed."""
-        files = list(scan.files())
+        self._decay = self._read_decay()
+        files = list(self.files(scan))
         changes = find_changes(db, files, unlisted=scan.unlisted_folders)
         if self.is_decay_applied(db):
             return changes

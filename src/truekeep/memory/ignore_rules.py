@@ -1,0 +1,77 @@
+"""The rules of a .gitignore file, as git reads them: which names of a folder, and below it, are not kept."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+_LONGEST_FILE = 200_000  # characters of a .gitignore that are read
+_TOKEN = re.compile(r"\*\*/|/\*\*\Z|\*+|\?|\[!?\]?[^\]]*\]|\\.|.", re.DOTALL)
+
+
+class _Rule(NamedTuple):
+    pattern: re.Pattern[str]
+    is_kept: bool  # a line with an exclamation mark
+    is_folder: bool  # a line with a slash at its end
+
+
+class IgnoreRules(NamedTuple):
+    """The rules of one .gitignore file."""
+
+    base: str  # the folder that it lies in, with a slash at its end; empty for the top
+    rules: tuple[_Rule, ...]
+
+    def find(self, path: str, *, is_folder: bool) -> bool | None:
+        """Whether a path is ignored (True) or kept (False); None if no rule is about it. The last rule decides."""
+        inside = path.removeprefix(self.base)
+        for rule in reversed(self.rules):
+            if (is_folder or not rule.is_folder) and rule.pattern.match(inside):
+                return not rule.is_kept
+        return None
+
+
+def parse_ignore_rules(base: str, text: str) -> IgnoreRules:
+    """Read a .gitignore. A line that is no valid pattern is left out."""
+    rules = (_parse_line(line) for line in text[:_LONGEST_FILE].splitlines())
+    return IgnoreRules(base, tuple(rule for rule in rules if rule is not None))
+
+
+def is_ignored(path: str, files: tuple[IgnoreRules, ...], *, is_folder: bool) -> bool:
+    """Whether a path is ignored: the .gitignore nearest to it decides first."""
+    for file in reversed(files):
+        found = file.find(path, is_folder=is_folder)
+        if found is not None:
+            return found
+    return False
+
+
+def _parse_line(line: str) -> _Rule | None:
+    line = line.rstrip() if not line.rstrip().endswith("\\") else line.rstrip() + " "
+    if not line or line.startswith("#"):
+        return None
+    is_kept = line.startswith("!")
+    line = line.removeprefix("!")
+    is_folder = line.endswith("/")
+    line = line.rstrip("/")
+    prefix = "" if "/" in line else "(?:.*/)?"
+    line = line.removeprefix("/")
+    if not line:
+        return None
+    try:
+        return _Rule(re.compile(prefix + "".join(map(_translate, _TOKEN.findall(line))) + r"\Z"), is_kept, is_folder)
+    except re.error:
+        return None
+
+
+def _translate(token: str) -> str:
+    if token == "**/":
+        return "(?:.*/)?"
+    if token == "/**":
+        return "/.*"
+    if token[0] == "*":
+        return "[^/]*"
+    if token == "?":
+        return "[^/]"
+    if token[0] == "[" and len(token) > 2:
+        return "[" + token[1:].replace("\\", "\\\\").replace("!", "^", 1 if token[1] == "!" else 0)
+    return re.escape(token[-1])
