@@ -58,6 +58,12 @@ def describe(path: str, text: str) -> About:
     )
 
 
+def words_of_path(path: str) -> str:
+    """The folders of a path and its name as words, without the first folder of all memory."""
+    name = path.removesuffix(".md").removeprefix("memory/")
+    return name.replace("/", " ").replace("-", " ").replace("_", " ")
+
+
 def _as_day(match: re.Match[str] | None) -> str:
     """The day that a pattern found; empty if there is none."""
     try:

@@ -21,8 +21,11 @@ from truekeep.text.words import (
     content_words,
     find_identifiers,
     find_spans,
+    has_particle,
+    is_asking,
     split_words,
     stem_key,
+    word_beginning,
 )
 
 _LONGEST = 4_000  # characters of a question that are looked at
@@ -30,6 +33,7 @@ _MOST_TERMS = 48
 _SMALL = 20_000  # chunks up to which every match is counted and scored
 _COMMON = 3_000  # in a larger memory: chunks with a word, from which it is common and counted no further
 _GUESS = 0.7  # what a guessed word counts, beside a typed one
+_PARTICLE = 0.4  # what two CJK characters count if one of them is a particle
 _MOST_STEMS = 60_000  # among which a misspelt word is looked for
 _ENDING = 6  # letters that a stem may lack
 _ENDINGS = (
@@ -61,6 +65,7 @@ class Term(NamedTuple):
     chunks: int
     weight: float
     is_common: bool = False  # so common that its matches were not all counted
+    beginning: str = ""  # of a word whose other forms are looked for as well
 
 
 class Query(NamedTuple):
@@ -90,6 +95,7 @@ def parse_query(
     telling = [word for word in content_words(rest) if not spans or word not in STOP]
     words: dict[str, str] = {word: quote(word) for word in telling}
     words.update({pair: quote(" ".join(pair)) for pair in cjk_pairs(rest)})
+    words = {word: match for word, match in words.items() if not is_asking(word)} or words
     most = total + 1 if total <= _SMALL else _COMMON
     terms: list[Term] = []
     corrections: list[tuple[str, str]] = []
@@ -97,6 +103,9 @@ def parse_query(
     if len(chosen) > 4 * _MOST_TERMS:
         chosen = sorted(chosen, key=lambda item: -len(item[0]))[: 4 * _MOST_TERMS]
     for word, match in chosen:
+        beginning = _beginning_of(word, is_word)
+        if beginning:
+            match = f"{quote(beginning)}*"
         count = count_matches(db, match, most)
         if count == 0 and word.isascii() and not is_word(word):
             known = find_known(db, word)
@@ -104,11 +113,21 @@ def parse_query(
                 corrections.append((word, known))
                 match = f"{quote(known)}"
                 count = count_matches(db, match, most)
-                word = known
+                word, beginning = known, ""
         weight = rarity(count, total) * (_GUESS if corrections and corrections[-1][1] == word else 1.0)
-        terms.append(Term(word, match, count, weight, count >= most))
+        if has_particle(word):
+            weight *= _PARTICLE
+        terms.append(Term(word, match, count, weight, count >= most, beginning))
     terms.sort(key=lambda term: -term.weight)
     return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections))
+
+
+def _beginning_of(word: str, is_word: Callable[[str], bool]) -> str:
+    """What the forms of a word begin with, if the index does not stem it: any that is not English; else empty."""
+    if len(word) < 5 or not word.isalpha() or is_word(word) or cjk_pairs(word):
+        return ""
+    beginning = word_beginning(word)
+    return beginning if beginning != word or not word.isascii() else ""
 
 
 def quote(words: str) -> str:

@@ -19,6 +19,7 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from truekeep.core.model import INDEX
+from truekeep.search.file_metadata import words_of_path
 from truekeep.search.query import Query, variants
 from truekeep.text.words import split_lines, split_words
 
@@ -44,11 +45,17 @@ class RankingWeights(NamedTuple):
     line: float = 0.35
     line_meaning: float = 0.2
     title: float = 0.5
+    copy: float = -0.4  # in a folder of backups or of old states
     again: float = 0.65  # taken off for every passage that a file already has among the chosen
 
 
 WEIGHTS = RankingWeights()
 _POINTER = re.compile(r"- \[[^\n]*\]\((memory/cards/[^\n]*)\)\s*\Z")
+_LEAST_EXACT = 0.05
+_COPY = re.compile(
+    r"(?:^|[/_.-])(?:backups?|bak|old|orig|copy|copies|snapshots?|deprecated|legacy|before|exports?|archived?s?)(?=[/_.-])",
+    re.IGNORECASE,
+)
 _SEE = re.compile(r"\W*(?:(?:see|see also|compare|cf|siehe|siehe auch|vgl)\W+)?\[\[[^\]\n]*\]\]\W*\Z", re.IGNORECASE)
 
 
@@ -79,6 +86,7 @@ class ScoredChunk(NamedTuple):
     candidate: ChunkCandidate
     score: float
     parts: Mapping[str, float]
+    copies: tuple[ChunkCandidate, ...] = ()  # the same text in other places
 
 
 class Matcher:
@@ -95,7 +103,8 @@ class Matcher:
                 if word not in own:
                     self.matches.setdefault(word, []).append((number, cosine))
         self._keys = frozenset(self.matches)
-        self._pairs = [number for number, term in enumerate(query.terms) if not term.word.isascii()]
+        self._pairs = [(number, term.beginning or term.word) for number, term in enumerate(query.terms)
+            if term.beginning or not term.word.isascii()]
         self._near = near
         total = query.weight or 1.0
         self._weights = [term.weight / total for term in query.terms]
@@ -122,8 +131,8 @@ class Matcher:
             for number, cosine in self.matches[word]:
                 if cosine > best.get(number, 0.0):
                     best[number] = cosine
-        for number in self._pairs:
-            if self._terms[number].word in lowered:
+        for number, letters in self._pairs:
+            if letters in lowered:
                 best[number] = 1.0
         weights = self._weights
         # In the order of the question: sets have another one in every process, and sums differ in their last digit.
@@ -153,30 +162,50 @@ def rank(
     words = standardise([candidate.words for candidate in candidates])
     soft = standardise(
         [
-            max(matcher.soft(candidate.text), weights.title * matcher.soft(f"{candidate.title} {candidate.heading}"))
-            for candidate in candidates
+            _cover_with_names(matcher, candidate, weights.title) for candidate in candidates
         ]
     )
     meaning = standardise([candidate.cosine or 0.0 for candidate in candidates]) if has_meaning else None
+    exact = [exactness(query, candidate) for candidate in candidates] if query.identifiers else [0.0] * len(candidates)
+    share = sum(exact) / len(exact) if exact else 0.0  # an identifier that all of them have tells nothing
     stores = {"cards": weights.cards, "documents": weights.documents}
     scored: list[ScoredChunk] = []
     for at, candidate in enumerate(candidates):
         parts = {"words": weights.words * words[at], "soft": weights.soft * soft[at]}
         if meaning is not None:
             parts["meaning"] = weights.meaning * meaning[at]
-        if query.identifiers and (exact := exactness(query, candidate)):
-            parts["exact"] = weights.exact * exact
+        if exact[at]:
+            parts["exact"] = weights.exact * max(_LEAST_EXACT, exact[at] * (1 - share))
         if query.spans and candidate.day and (named := _in_spans(query, candidate)):
             parts["day"] = weights.span * named
         if candidate.path == INDEX and _POINTER.match(candidate.text):
             parts["pointer"] = weights.pointer
         if authority := stores.get(candidate.store, 0.0):
             parts["store"] = authority
+        if _COPY.search(candidate.path):
+            parts["copy"] = weights.copy
         if candidate.age_days and candidate.age_days > 0:
             parts["age"] = -weights.age * math.log2(1 + candidate.age_days / 91)
         scored.append(ScoredChunk(candidate, sum(parts.values()), parts))
     scored.sort(key=lambda item: (-item.score, item.candidate.path, item.candidate.first))
-    return scored
+    return _without_copies(scored)
+
+
+def _cover_with_names(matcher: Matcher, candidate: ChunkCandidate, names: float) -> float:
+    """How much of the question a chunk covers; what only its path, title and headings have counts less."""
+    own = matcher.soft(candidate.text)
+    path = words_of_path(candidate.path)
+    return own + names * (matcher.soft(f"{path} {candidate.title} {candidate.heading}\n{candidate.text}") - own)
+
+
+def _without_copies(scored: Sequence[ScoredChunk]) -> list[ScoredChunk]:
+    """Each text once, where it is best, with the other places that have it."""
+    kept: dict[str, ScoredChunk] = {}
+    for item in scored:
+        text = item.candidate.text.strip()
+        best = kept.get(text)
+        kept[text] = item if best is None else best._replace(copies=(*best.copies, item.candidate))
+    return list(kept.values())
 
 
 def _in_spans(query: Query, candidate: ChunkCandidate) -> float:
@@ -216,6 +245,7 @@ class Passage(NamedTuple):
     score: float
     best: int = 0  # the line around which it grew
     parts: Mapping[str, float] = {}  # what the line added to the chunk's score
+    best_line: str = ""
 
 
 _SILENT = -9.0  # the score of a line that says nothing
@@ -290,7 +320,7 @@ def choose_passages(
         first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
         best = min(candidate.first + at, candidate.last)
         parts = {"line": added[number][at]} | ({"again": -weights.again * seen} if seen else {})
-        chosen.append(Passage(ranked[number], first, last, text, score, best, parts))
+        chosen.append(Passage(ranked[number], first, last, text, score, best, parts, texts[number][at].strip()))
         if len(chosen) >= count:
             break
     return chosen

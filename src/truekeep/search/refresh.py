@@ -350,6 +350,7 @@ def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, i
              about.repository, about.title, source.location)
         )  # fmt: skip
         mine = ids[section_of(source.store)]
+        folders = "" if source.store == "transcripts" else file_metadata.words_of_path(source.path.rpartition("/")[0])
         for at, chunk in enumerate(item.chunks):
             chunk_id = next(mine)
             text = chunk.text
@@ -357,7 +358,8 @@ def _write(db: apsw.Connection, prepared: list[PreparedFile], known: dict[str, i
             digest = hashlib.sha256(text.encode("utf-8", "replace")).digest()
             lines = None if item.lines is None else _pack_lines(item.lines[at])
             chunks.append((chunk_id, file_id, chunk.first, chunk.last, digest, heading, text, lines))
-            words.append((chunk_id, spaced(f"{about.title} {heading}"), spaced(text), hump_words(text)))
+            named = f"{folders} {about.title} {heading}"
+            words.append((chunk_id, spaced(named), spaced(text), hump_words(text)))
     db.executemany(
         "INSERT INTO files (id, path, store, size, mtime_ns, ctime_ns, inode, is_settled, digest, day, repository,"
         " title, origin) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from truekeep.verify.verdict import Verdict
 
 _CANDIDATES_PER_SEARCH = 50
-_RANKED_CHUNKS = 20  # of the best, passages are cut
+_RANKED_CHUNKS = 24  # of the best, passages are cut
 _MAX_SCORED_ROWS = 20_000  # beyond this the word search leaves out common words
 _BM25 = "bm25(chunks_fts, 1.2, 1.0, 0.6)"
 _HEADING_ONLY = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
+_TELLING_LINE = 40  # characters from which two passages with the same best line count as one
 _SAME_PASSAGE = 0.8  # share of common words from which two passages count as one
 
 
@@ -149,7 +150,7 @@ class Searcher:
         candidates = self._candidates(query, vector, filter_, today, each)
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
-        passages = choose_passages(query, ranked[:read], matcher, limit + 10, sizes=sizes, weights=weights)
+        passages = choose_passages(query, ranked[:read], matcher, limit + 12, sizes=sizes, weights=weights)
         scored = [
             _hit(passage, query, matcher, score=_confidence(passage, matcher), also=also)
             for passage, also in _fold(passages, limit)
@@ -313,7 +314,14 @@ class Searcher:
             return Matcher(query, [{} for _ in words])
         telling = [word if word.isalpha() and len(word) > 2 else "" for word in words[:24]]
         near, question = nearest(telling, vector)
-        return Matcher(query, [found if word else {} for found, word in zip(near, telling, strict=True)], question)
+        knows = getattr(self.embedder, "knows", lambda _: True)
+        for word, found in zip(telling, near, strict=True):
+            if not word:
+                found.clear()
+            elif not knows(word):  # its vector is made of its pieces, and so near to words that are only like these
+                for other in [other for other in found if len(other) < max(4, 0.6 * len(word))]:
+                    del found[other]
+        return Matcher(query, near, question)
 
     # The formula of the founding document.
 
@@ -479,12 +487,19 @@ def _fold(passages: Sequence[Passage], limit: int) -> list[tuple[Passage, tuple[
     """Drop passages that repeat a better one, and cite them with it."""
     chosen: list[tuple[Passage, tuple[str, ...]]] = []
     bags: list[frozenset[str]] = []
+    lines: dict[str, int] = {}
     for passage in passages:
         bag = _bag(_shown_text(passage))
+        line = passage.best_line if len(passage.best_line) >= _TELLING_LINE else None
         twin = next((at for at, other in enumerate(bags) if _alike(bag, other) >= _SAME_PASSAGE), None)
+        if twin is None and line is not None:
+            twin = lines.get(line)
         if twin is None:
             if len(chosen) < limit:
-                chosen.append((passage, ()))
+                if line is not None:
+                    lines[line] = len(chosen)
+                copies = passage.scored.copies[:5]
+                chosen.append((passage, tuple(cite(copy.path, copy.first, copy.last) for copy in copies)))
                 bags.append(bag)
         elif len(also := chosen[twin][1]) < 5:
             first, last, _ = _shown_lines(passage)

@@ -66,13 +66,53 @@ _STOP_TEXT = (
     "della gli nel sono"
 )
 STOP = frozenset(_STOP_TEXT.split())
+
+# Words of questions: they say what is asked for, not what about, and in notes they are rare, so rarity does not help.
+_ASKING_TEXT = (
+    # English
+    "anything ask asked come comes came does ever exactly give given gives go goes going happen happened happens how "
+    "kind know many me much need needs one ones really said say says something still tell thing things want wanted "
+    "whether whose "
+    # German
+    "ab alles allem beim dabei dazu derzeit eigentlich euch falls gab geht gehen gemacht genau hatten hätte jedem jeden "
+    "jedes kam kamen kommt konnte machen macht mal meine meinem meinen meiner müssen musst muß sagen sagt seit soll "
+    "sollen sollten unsere unserem unseren unserer viel viele vielen wann ward waren weshalb weg welchem welchen wem "
+    "wen weswegen wieso wieviel will wollen wollte wollten worden wozu würde würden zwischen "
+    # Malay and Indonesian
+    "ada adakah adalah akan aku anda antara apa apakah atau bagaimana bagi berapa bila boleh buat dalam dan dari "
+    "daripada dengan di dia dibuat guna harus hingga ia ialah ini itu jika juga kalau kami ke kenapa kepada kita lagi "
+    "lebih macam mana masih mengapa mereka mesti oleh pada patut perlu saja sahaja sama saya sebab sebagai selepas "
+    "semasa sesuatu siapa sudah supaya telah tentang tidak untuk yang "
+    # Russian
+    "а без более был была были было быть в вам вас весь во вот все всё всего вы где да для до его ее её если есть ещё "
+    "еще же за зачем и из или им их к как какая какие каким каких какое какой какого какому каком когда кого ком кому "
+    "который которая которые которое кто куда ли лишь между меня мне мной можно мой моя мы на над надо нам нас насколько "
+    "наш не него неё ней нельзя несколько нет них но нужно о об он она они оно от отчего очень по под почему при про "
+    "раз с самый сам своя свой себя сколько со так также такой там те тем то того тоже той только том тот ту ты у уже "
+    "хотя часто чего чей чем через что чтобы чья эта эти это этого этой этом этот я делать значит "
+    # Spanish, Portuguese, French, Italian
+    "cuál cuáles cuándo cuánto cuánta cuántos cuántas cómo dónde quién quiénes hay fue era ser está están tiene hace "
+    "hacer qual quais quando quanto quanta quantos quantas onde quem porque é eram foram ser está estão tem fazer "
+    "combien comment pourquoi quand quel quelle quels quelles quoi était faire fait chi cosa dove perché quale quali "
+    "quanti quante stato fare"
+)
+ASKING = frozenset(_ASKING_TEXT.split())
+_ASKING_PAIRS = frozenset(  # the same in Chinese, Japanese and Korean, by two characters
+    (
+        "什么 什麼 么时 麼時 时候 時候 为什 為什 怎么 怎麼 么样 麼樣 哪个 哪個 哪些 哪里 哪裡 哪裏 哪一 哪天 哪几 哪幾 几个 幾個 几点 幾點 "
+        "几次 幾次 几级 几层 多少 多久 是不 不是 是否 可以 应该 應該 能不 不能 我们 我們 你们 他们 那个 那個 这个 這個 一个 一個 "
+        "有哪 有什 是什 是哪 的是 用什 做什 到底 一共 还是 還是 或者 以及 之前 之后 之後 以前 的时 的時 是几 是幾 在哪 要多 "
+        "何で 何の です ます した して ない なぜ どの どれ どう いつ 어떤 어떻 무엇 언제 누가 어디 얼마"
+    ).split()
+)
+_PARTICLES = frozenset("的了是嗎吗呢吧那這这個个麼么什哪幾几為为怎在有和與与也都就要會会能我你他她它們们到把被讓让从從對对用一不")
 _MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "january jan januar januari", "february feb februar", "march mar märz maerz mrz", "april apr", "may mai",
-            "june jun juni", "july jul juli", "august aug", "september sep sept", "october oct oktober okt",
-            "november nov", "december dec dezember dez",
+            "january jan januar januari января январь", "february feb februar februari февраля февраль", "march mar märz maerz mrz mac марта март", "april apr апреля апрель", "may mai mei мая май",
+            "june jun juni jun июня июнь", "july jul juli julai июля июль", "august aug ogos августа август", "september sep sept сентября сентябрь", "october oct oktober okt октября октябрь",
+            "november nov ноября ноябрь", "december dec dezember dez disember декабря декабрь",
         ),
         1,
     )
@@ -163,6 +203,39 @@ def cjk_pairs(text: str) -> tuple[str, ...]:
             pairs[run[start : start + 2]] = None
     telling = [pair for pair in pairs if not _HIRAGANA.match(pair)]
     return tuple(telling or pairs)
+
+
+def is_asking(word: str) -> bool:
+    """Whether a word, or a pair of CJK characters, asks and says nothing about what."""
+    return word in ASKING or word in _ASKING_PAIRS or (len(word) <= 2 and not word.isascii() and _PARTICLES >= set(word))
+
+
+def has_particle(pair: str) -> bool:
+    """Whether one of two CJK characters is a particle, so that the two are hardly a word."""
+    return not pair.isascii() and not _PARTICLES.isdisjoint(pair)
+
+
+_ENDINGS_CYRILLIC = tuple(
+    sorted(
+        (
+            "иями ями ами иях ием ого его ому ему ыми ими ешь ишь ала ила ыла ены ено ена ана ано аны ает яет ует ют ят "
+            "ать ять ить еть ться тся лся лась лись ов ев ей ий ый ой ая яя ое ее ые ие ую юю ом ем ам ям ах ях ых их "
+            "ет ит ут ал ял ил ыл ла ло ли ть а я о е ы и у ю ь й"
+        ).split(),
+        key=len,
+        reverse=True,
+    )
+)
+_ENDINGS_LATIN = tuple("ungen ung sten stem ster ten tem ter tet en em er es et st te e n s t kan nya an i".split())
+
+
+def word_beginning(word: str) -> str:
+    """The part of a word that its other forms begin with, for languages that the index has no stemmer for."""
+    is_cyrillic = "\u0400" <= word[:1] <= "\u052f"
+    for ending in _ENDINGS_CYRILLIC if is_cyrillic else _ENDINGS_LATIN:
+        if word.endswith(ending) and len(word) - len(ending) >= (4 if is_cyrillic else 5):
+            return word[: -len(ending)]
+    return word
 
 
 def content_words(text: str) -> tuple[str, ...]:

@@ -168,6 +168,11 @@ class Static:
 
     # Words.
 
+    def knows(self, word: str) -> bool:
+        """Whether the table has a vector of its own for a word, as for most English ones."""
+        self._open()
+        return word in self._places
+
     def neighbours(self, words: Sequence[str], question: Vector) -> tuple[list[dict[str, float]], StaticNearness]:
         """Return the known words near each word with their cosine, and the nearness of any word to the question."""
         self._open()
