@@ -76,6 +76,7 @@ class Query(NamedTuple):
     identifiers: tuple[Identifier, ...]
     spans: tuple[DaySpan, ...]
     corrections: tuple[tuple[str, str], ...] = ()  # what was typed, what the memory knows
+    known_share: float = 1.0  # of its words, how many the embedder has a vector for
 
     @property
     def weight(self) -> float:
@@ -83,11 +84,11 @@ class Query(NamedTuple):
 
 
 def parse_query(
-    text: str, db: apsw.Connection, total: int, *, today: date, is_word: Callable[[str], bool] = lambda _: False
+    text: str, db: apsw.Connection, total: int, *, today: date, is_word: Callable[[str], bool] | None = None
 ) -> Query:
     """Take a question apart and weigh its words by how rare they are in this memory.
 
-    `is_word` knows words of the language: one that the memory does not have is then no misspelling.
+    `is_word` knows English words: one that the memory does not have is then no misspelling.
     """
     text = " ".join(text.replace("\x00", " ").split())[:_LONGEST]
     spans, rest = find_spans(text, today)
@@ -99,15 +100,18 @@ def parse_query(
     most = total + 1 if total <= _SMALL else _COMMON
     terms: list[Term] = []
     corrections: list[tuple[str, str]] = []
+    known_words = 0
     chosen = list(words.items())
     if len(chosen) > 4 * _MOST_TERMS:
         chosen = sorted(chosen, key=lambda item: -len(item[0]))[: 4 * _MOST_TERMS]
     for word, match in chosen:
-        beginning = _beginning_of(word, is_word)
+        is_known = is_word is not None and is_word(word)
+        known_words += is_known
+        beginning = "" if is_known or (is_word is None and word.isascii()) else _beginning_of(word)
         if beginning:
-            match = f"{quote(beginning)}*"
+            match = f"({match} OR {quote(beginning)}*)"
         count = count_matches(db, match, most)
-        if count == 0 and word.isascii() and not is_word(word):
+        if count == 0 and word.isascii() and not is_known:
             known = find_known(db, word)
             if known:
                 corrections.append((word, known))
@@ -119,12 +123,13 @@ def parse_query(
             weight *= _PARTICLE
         terms.append(Term(word, match, count, weight, count >= most, beginning))
     terms.sort(key=lambda term: -term.weight)
-    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections))
+    known_share = known_words / len(chosen) if chosen and is_word is not None else 1.0
+    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections), known_share)
 
 
-def _beginning_of(word: str, is_word: Callable[[str], bool]) -> str:
-    """What the forms of a word begin with, if the index does not stem it: any that is not English; else empty."""
-    if len(word) < 5 or not word.isalpha() or is_word(word) or cjk_pairs(word):
+def _beginning_of(word: str) -> str:
+    """What the forms of a word that is not English begin with, as the index does not stem it; empty if unknown."""
+    if len(word) < 5 or not word.isalpha() or cjk_pairs(word):
         return ""
     beginning = word_beginning(word)
     return beginning if beginning != word or not word.isascii() else ""

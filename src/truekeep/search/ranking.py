@@ -34,24 +34,25 @@ class RankingWeights(NamedTuple):
     """How much each view counts."""
 
     words: float = 0.6
-    meaning: float = 0.25
+    meaning: float = 0.25  # for a question whose words the embedder knows all
     soft: float = 0.15
     exact: float = 0.8
     span: float = 2.5
-    cards: float = 0.35
-    documents: float = 0.18
+    cards: float = 0.5
+    documents: float = 0.12
     pointer: float = -1.5  # a line that only points at a card: the card itself says more
     age: float = 0.12  # for each doubling of an age counted in quarters of a year
-    line: float = 0.35
-    line_meaning: float = 0.2
+    line: float = 0.1
+    line_meaning: float = 0.1
     title: float = 0.5
-    copy: float = -0.4  # in a folder of backups or of old states
+    copy: float = -0.8  # in a folder of backups or of old states
     again: float = 0.65  # taken off for every passage that a file already has among the chosen
 
 
 WEIGHTS = RankingWeights()
 _POINTER = re.compile(r"- \[[^\n]*\]\((memory/cards/[^\n]*)\)\s*\Z")
 _LEAST_EXACT = 0.05
+_LETTERS = "\0"  # before the number of a word that is looked for by its letters
 _COPY = re.compile(
     r"(?:^|[/_.-])(?:backups?|bak|old|orig|copy|copies|snapshots?|deprecated|legacy|before|exports?|archived?s?)(?=[/_.-])",
     re.IGNORECASE,
@@ -93,7 +94,6 @@ class Matcher:
     """For every word of a text: which words of the question it matches, and how well."""
 
     def __init__(self, query: Query, neighbours: Sequence[Mapping[str, float]], near: Nearness | None = None):
-        self._terms = query.terms
         self.matches: dict[str, list[tuple[int, float]]] = {}
         for number, term in enumerate(query.terms):
             own = set(variants(term.word))
@@ -103,37 +103,49 @@ class Matcher:
                 if word not in own:
                     self.matches.setdefault(word, []).append((number, cosine))
         self._keys = frozenset(self.matches)
-        self._pairs = [(number, term.beginning or term.word) for number, term in enumerate(query.terms)
-            if term.beginning or not term.word.isascii()]
+        self._letters = [
+            (term.beginning or term.word, f"{_LETTERS}{number}")
+            for number, term in enumerate(query.terms)
+            if term.beginning or not term.word.isascii()
+        ]
         self._near = near
         total = query.weight or 1.0
         self._weights = [term.weight / total for term in query.terms]
 
     def soft(self, text: str) -> float:
         """How much of the question a text covers, from 0 to 1: each word by its best match, rare words more."""
+        return self.cover(self.match(text))
+
+    def match(self, text: str) -> frozenset[str]:
+        """What a text has of the question: words that match, and the letters of words that are looked for so."""
         lowered = text.lower()
-        return self._cover(self._keys.intersection(split_words(lowered)), lowered)
+        return self._match(split_words(lowered), lowered)
 
     def line(self, words: AbstractSet[str], lowered: str, meaning: float) -> float:
-        """The same for a line, by its words and in lower case, with some of its nearness to the question as a whole."""
-        cover = self._cover(self._keys & words, lowered)
+        """The cover of a line, by its words and in lower case, with some of its nearness to the question as a whole."""
+        cover = self.cover(self._match(words, lowered))
         return (1 - meaning) * cover + meaning * self._near.of(words) if self._near is not None else cover
 
     def words_in(self, lowered: str) -> frozenset[str]:
         """The words of a text that match something."""
         return self._keys.intersection(split_words(lowered))
 
-    def _cover(self, matching: frozenset[str], lowered: str) -> float:
-        if not matching and not self._pairs:
+    def _match(self, words: Iterable[str], lowered: str) -> frozenset[str]:
+        found = self._keys.intersection(words)
+        return found.union([mark for letters, mark in self._letters if letters in lowered]) if self._letters else found
+
+    def cover(self, matching: AbstractSet[str]) -> float:
+        """How much of the question is in what texts have of it."""
+        if not matching:
             return 0.0
         best: dict[int, float] = {}
         for word in matching:
+            if word[0] == _LETTERS:
+                best[int(word[1:])] = 1.0
+                continue
             for number, cosine in self.matches[word]:
                 if cosine > best.get(number, 0.0):
                     best[number] = cosine
-        for number, letters in self._pairs:
-            if letters in lowered:
-                best[number] = 1.0
         weights = self._weights
         # In the order of the question: sets have another one in every process, and sums differ in their last digit.
         return sum([weights[number] * best[number] for number in sorted(best)])
@@ -160,11 +172,10 @@ def rank(
     ]
     has_meaning = any(candidate.cosine is not None for candidate in candidates)
     words = standardise([candidate.words for candidate in candidates])
-    soft = standardise(
-        [
-            _cover_with_names(matcher, candidate, weights.title) for candidate in candidates
-        ]
-    )
+    own = [matcher.match(candidate.text) for candidate in candidates]
+    named = [have | matcher.match(_names(candidate)) for have, candidate in zip(own, candidates, strict=True)]
+    covered = [(matcher.cover(have), matcher.cover(more)) for have, more in zip(own, named, strict=True)]
+    soft = standardise([cover + weights.title * (more - cover) for cover, more in covered])
     meaning = standardise([candidate.cosine or 0.0 for candidate in candidates]) if has_meaning else None
     exact = [exactness(query, candidate) for candidate in candidates] if query.identifiers else [0.0] * len(candidates)
     share = sum(exact) / len(exact) if exact else 0.0  # an identifier that all of them have tells nothing
@@ -173,7 +184,7 @@ def rank(
     for at, candidate in enumerate(candidates):
         parts = {"words": weights.words * words[at], "soft": weights.soft * soft[at]}
         if meaning is not None:
-            parts["meaning"] = weights.meaning * meaning[at]
+            parts["meaning"] = weights.meaning * query.known_share * meaning[at]
         if exact[at]:
             parts["exact"] = weights.exact * max(_LEAST_EXACT, exact[at] * (1 - share))
         if query.spans and candidate.day and (named := _in_spans(query, candidate)):
@@ -191,11 +202,8 @@ def rank(
     return _without_copies(scored)
 
 
-def _cover_with_names(matcher: Matcher, candidate: ChunkCandidate, names: float) -> float:
-    """How much of the question a chunk covers; what only its path, title and headings have counts less."""
-    own = matcher.soft(candidate.text)
-    path = words_of_path(candidate.path)
-    return own + names * (matcher.soft(f"{path} {candidate.title} {candidate.heading}\n{candidate.text}") - own)
+def _names(candidate: ChunkCandidate) -> str:
+    return f"{words_of_path(candidate.path)} {candidate.title} {candidate.heading}"
 
 
 def _without_copies(scored: Sequence[ScoredChunk]) -> list[ScoredChunk]:

@@ -137,7 +137,7 @@ class Searcher:
         weights: ranking.RankingWeights = ranking.WEIGHTS,
         sizes: Sequence[int] = ranking.SIZES,
     ) -> IndexResult:
-        knows = getattr(self.embedder, "knows", lambda _: False)
+        knows = getattr(self.embedder, "knows", None)
         query = parse_query(text, self.db, self._count(), today=today, is_word=knows)
         vector, failure = self._embed(query)
         if formula == "openclaw":
