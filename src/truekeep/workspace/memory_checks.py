@@ -1,4 +1,4 @@
-"""Checks of memory itself: files, cards, the index, duplicates, claims, problems in files. No claim is checked again."""
+"""Checks of memory itself: files, cards, the index, duplicates, claims, lines to fix. No claim is checked again."""
 
 from __future__ import annotations
 
