@@ -76,7 +76,7 @@ class Query(NamedTuple):
     identifiers: tuple[Identifier, ...]
     spans: tuple[DaySpan, ...]
     corrections: tuple[tuple[str, str], ...] = ()  # what was typed, what the memory knows
-    known_share: float = 1.0  # of its words, how many the embedder has a vector for
+    known_share: float = 1.0  # 1 for a question in English, where the embedder has a vector for most words; 0: for none
 
     @property
     def weight(self) -> float:
@@ -100,30 +100,28 @@ def parse_query(
     most = total + 1 if total <= _SMALL else _COMMON
     terms: list[Term] = []
     corrections: list[tuple[str, str]] = []
-    known_words = 0
     chosen = list(words.items())
     if len(chosen) > 4 * _MOST_TERMS:
         chosen = sorted(chosen, key=lambda item: -len(item[0]))[: 4 * _MOST_TERMS]
+    known = {word for word in words if is_word is not None and is_word(word)}
+    known_share = 1.0 if is_word is None else min(1.0, 2 * len(known) / max(1, len(words)))
     for word, match in chosen:
-        is_known = is_word is not None and is_word(word)
-        known_words += is_known
-        beginning = "" if is_known or (is_word is None and word.isascii()) else _beginning_of(word)
+        beginning = "" if word in known or (known_share == 1 and word.isascii()) else _beginning_of(word)
         if beginning:
             match = f"({match} OR {quote(beginning)}*)"
         count = count_matches(db, match, most)
-        if count == 0 and word.isascii() and not is_known:
-            known = find_known(db, word)
-            if known:
-                corrections.append((word, known))
-                match = f"{quote(known)}"
+        if count == 0 and word.isascii() and word not in known:
+            found = find_known(db, word)
+            if found:
+                corrections.append((word, found))
+                match = quote(found)
                 count = count_matches(db, match, most)
-                word, beginning = known, ""
+                word, beginning = found, ""
         weight = rarity(count, total) * (_GUESS if corrections and corrections[-1][1] == word else 1.0)
         if has_particle(word):
             weight *= _PARTICLE
         terms.append(Term(word, match, count, weight, count >= most, beginning))
     terms.sort(key=lambda term: -term.weight)
-    known_share = known_words / len(chosen) if chosen and is_word is not None else 1.0
     return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections), known_share)
 
 

@@ -38,12 +38,12 @@ class RankingWeights(NamedTuple):
     soft: float = 0.15
     exact: float = 0.8
     span: float = 2.5
-    cards: float = 0.5
-    documents: float = 0.12
+    cards: float = 0.35
+    documents: float = 0.18
     pointer: float = -1.5  # a line that only points at a card: the card itself says more
     age: float = 0.12  # for each doubling of an age counted in quarters of a year
     line: float = 0.1
-    line_meaning: float = 0.1
+    line_meaning: float = 0.2
     title: float = 0.5
     copy: float = -0.8  # in a folder of backups or of old states
     again: float = 0.65  # taken off for every passage that a file already has among the chosen
@@ -187,8 +187,8 @@ def rank(
             parts["meaning"] = weights.meaning * query.known_share * meaning[at]
         if exact[at]:
             parts["exact"] = weights.exact * max(_LEAST_EXACT, exact[at] * (1 - share))
-        if query.spans and candidate.day and (named := _in_spans(query, candidate)):
-            parts["day"] = weights.span * named
+        if query.spans and candidate.day and (in_span := _in_spans(query, candidate)):
+            parts["day"] = weights.span * in_span
         if candidate.path == INDEX and _POINTER.match(candidate.text):
             parts["pointer"] = weights.pointer
         if authority := stores.get(candidate.store, 0.0):

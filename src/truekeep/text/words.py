@@ -70,9 +70,7 @@ STOP = frozenset(_STOP_TEXT.split())
 # Words of questions: they say what is asked for, not what about, and in notes they are rare, so rarity does not help.
 _ASKING_TEXT = (
     # English
-    "anything ask asked come comes came does ever exactly give given gives go goes going happen happened happens how "
-    "kind know many me much need needs one ones really said say says something still tell thing things want wanted "
-    "whether whose "
+    "does exactly how many much whether whose "
     # German
     "ab alles allem beim dabei dazu derzeit eigentlich euch falls gab geht gehen gemacht genau hatten hätte jedem jeden "
     "jedes kam kamen kommt konnte machen macht mal meine meinem meinen meiner müssen musst muß sagen sagt seit soll "
