@@ -42,7 +42,7 @@ class RankingWeights(NamedTuple):
     documents: float = 0.18
     pointer: float = -1.5  # a line that only points at a card: the card itself says more
     age: float = 0.12  # for each doubling of an age counted in quarters of a year
-    line: float = 0.1
+    line: float = 0.15
     line_meaning: float = 0.2
     title: float = 0.5
     copy: float = -0.8  # in a folder of backups or of old states
