@@ -318,7 +318,9 @@ class Searcher:
         for word, found in zip(telling, near, strict=True):
             if not word:
                 found.clear()
-            elif query.known_share < 1 and not knows(word):  # its vector is made of its pieces, and so near to words that are only like these
+            elif query.known_share < 1 and not knows(
+                word
+            ):  # its vector is made of its pieces, and so near to words that are only like these
                 for other in [other for other in found if len(other) < max(4, 0.6 * len(word))]:
                     del found[other]
         return Matcher(query, near, question)

@@ -14,7 +14,14 @@ from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.errors import TruekeepError
 from truekeep.core.sqlite import transaction
 from truekeep.memory.file_scan import Changes, FileScan, MemoryFile, day_in, find_changes, is_up_to_date, scan_workspace
-from truekeep.search.decay_record import DECAY_FILE, MIXED, DecayRecord, before_archive, is_affected_by, read_decay_record
+from truekeep.search.decay_record import (
+    DECAY_FILE,
+    MIXED,
+    DecayRecord,
+    before_archive,
+    is_affected_by,
+    read_decay_record,
+)
 from truekeep.search.refresh import PreparedFile, RefreshReport, prepare, refresh
 
 if TYPE_CHECKING:

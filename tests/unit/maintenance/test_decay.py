@@ -546,15 +546,27 @@ def test_somebody_else_was_faster_with_another_record(place: Place, monkeypatch:
     assert contents(place) == refreshed
 
 
+def put_decay_record(place: Place) -> None:
+    put(place, ".truekeep/decay.toml", render_decay_record(DecayRecord(date(2026, 5, 1))))
+
+
+def test_what_people_archived_is_found(place: Place) -> None:
+    """Only logs that had expired by the day of the record were put away by decay."""
+    put(place, "memory/archive/2026-01-05.md", "The gibbon of a log.\n")
+    put(place, "memory/archive/notes.md", "The gibbon of a note.\n")
+    assert {hit.store for hit in search(place, "gibbon").hits} == {"logs", "documents"}
+    put_decay_record(place)
+    assert [hit.path for hit in search(place, "gibbon").hits] == ["memory/archive/notes.md"]
+
+
 def test_an_index_from_before_the_archive(place: Place) -> None:
-    """An older truekeep had these files among the logs and documents."""
+    """An older truekeep had these files among the logs."""
     put(place, "memory/archive/2026-01-05.md", "# Old\n\nThe gibbon was here.\n")
-    put(place, "memory/archive/notes.md", "The gibbon again.\n")
+    put_decay_record(place)
     reindex(place)
     good = contents(place)
     with opened(index_file(place)) as db, transaction(db):
         db.execute("UPDATE files SET store = 'logs' WHERE path LIKE '%2026%'")
-        db.execute("UPDATE files SET store = 'documents' WHERE path LIKE '%notes%'")
         write_meta(db, "generation", 7)
     assert not found(place, "gibbon")
     assert contents(place) == good
@@ -595,6 +607,7 @@ def test_agents_ask_for_the_archive_by_name(place: Place) -> None:
     from truekeep.interfaces.mcp.tools import MemoryTools
 
     put(place, "memory/archive/2026-01-05.md", "The gibbon was here.\n")
+    put_decay_record(place)
     with place.open() as workspace:
         memory = MemoryTools(workspace, root=None)
         assert memory.call(TOOLS["memory_search"], {"query": "gibbon"}).data["results"] == []
@@ -607,6 +620,7 @@ def test_agents_ask_for_the_archive_by_name(place: Place) -> None:
 
 def test_stores_can_be_asked_for_together(place: Place) -> None:
     put(place, "memory/archive/2026-01-05.md", "The gibbon of old.\n")
+    put_decay_record(place)
     put(place, "memory/cards/a.md", "The gibbon of a card.\n")
     log(place, 2, "The gibbon of a log.\n")
     stores = {hit.store for hit in search(place, "gibbon", stores=["cards", "archive"]).hits}
