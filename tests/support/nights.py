@@ -222,7 +222,7 @@ class Nights:
             return any((item.rule, item.winner, _path_of(item.other)) == (plant.kind, "card", path) for item in found)
         if plant.kind.startswith("index-"):
             return any((item.rule, _card_of(item)) == (plant.kind, plant.about) for item in found)
-        if plant.kind in ("structural", "repeated"):
+        if plant.kind == "structural":
             ideas = [item.idea for item in night.promoted.offered]
             return any(
                 plant.about in idea.text and any(code == plant.kind for code, _ in idea.reasons) for idea in ideas

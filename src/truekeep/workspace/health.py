@@ -44,7 +44,7 @@ HEALTH = (
     Check("review", "Are drafts reviewed?", system_checks.check_review),
     Check("pipeline", "Do handoffs still flow?", system_checks.check_pipeline),
     Check("search", "Is search up to date?", system_checks.check_search),
-    Check("problems", "Does any file need a fix?", memory_checks.check_problems),
+    Check("lines", "Does any line need a fix?", memory_checks.check_lines),
     Check("disk", "Is there room?", system_checks.check_disk),
     *FAILURES,
     Check("repositories", "Has each repository a name of its own?", system_checks.check_same_names),

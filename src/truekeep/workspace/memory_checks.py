@@ -312,14 +312,14 @@ def _name_something(context: CheckContext) -> bool:
     return False
 
 
-def check_problems(context: CheckContext) -> CheckResult:
+def check_lines(context: CheckContext) -> CheckResult:
     problems = context.once(survey_of).problems
     shown = [item._replace(what=withhold(item.what))._asdict() for item in problems[:MAX_EXAMPLES]]
     figures = {"problems": len(problems), "first": shown}
     if not problems:
-        return CheckResult(OK, "nothing wrong", target="none", figures=figures)
+        return CheckResult(OK, "nothing to fix", target="none", figures=figures)
     files = len({item.path for item in problems})
-    said = f"{many(len(problems), 'problem')} in {many(files, 'file')}"
+    said = f"{len(problems)} to fix in {many(files, 'file')}"
     hint = "fix these lines in an editor; `truekeep status problems` lists all of them"
     return CheckResult(WARNING, said, hint, target="none", figures=figures)
 

@@ -54,7 +54,7 @@ def one_canonical_host(world: World, desk: Machine) -> None:
         desk is always on, so it keeps the memory. All repositories are cloned there, so that memory can be
         checked against code.""",
     )
-    desk.types(f"truekeep init --repo {REPOS}", "workspace: made", "canonical host: desk")
+    desk.types(f"truekeep init --repo {REPOS}", "workspace: created", "canonical host: desk")
     desk.types("truekeep repos", "git.example/acme/shop", "git.example/acme/billing", "git.example/acme/infra")
 
 
@@ -225,12 +225,12 @@ def weeks_pass(world: World, desk: Machine) -> None:
     world.wait_weeks(14)
     world.tell("Fourteen weeks later:")
     desk.types("truekeep status --exit-code", "past 90 days", "ingest last ran", code=1)
-    desk.types("truekeep tidy decay", "1 entry left search", "truekeep verify memory/cards/carts.md")
+    desk.types("truekeep tidy decay --fix", "1 entry left search", "truekeep verify memory/cards/carts.md")
     desk.types("truekeep search 'tests of shop green' -n 1", not_=["green on the second run"])
     desk.types("truekeep search 'when do deployments happen' -n 1", "Deployments happen on Tuesdays")
     world.tell("Cards that nobody touched for long are checked before anybody decides on them. They all hold.")
     desk.types("truekeep verify", "7 confirmed", not_=["gone", "moved"])
-    desk.types("truekeep tidy", "nothing expired", "proposed promote-deployments-happen-on-tuesdays")
+    desk.types("truekeep tidy --fix", "nothing expired", "proposed promote-deployments-happen-on-tuesdays")
     desk.types("truekeep review approve promote-deployments", "memory/cards/")
 
 

@@ -42,7 +42,7 @@ DERIVED = ("catalog.sqlite", "survey.sqlite", "facts.sqlite", "index.sqlite")
 # Checks that status has, too: what they find in these workspaces of a few files is tested with status.
 OF_MEMORY = (
     "files", "cards", "untouched", "index", "handoffs", "duplicates", "claims", "review", "pipeline",
-    "problems", "disk",
+    "lines", "disk",
 )  # fmt: skip
 
 

@@ -446,8 +446,8 @@ def test_frontmatter_with_its_place(place: Place) -> None:
     put(place, "a.md", created=day(-40))
     put(place, "b.md", created=day(3), updated=day(9))
     (place.workspace / "memory" / "cards" / "c.md").write_text("no frontmatter\n")
-    reading = see(place).get("problems")
-    assert (reading.severity, reading.said) == (WARNING, "3 problems in 3 files")
+    reading = see(place).get("lines")
+    assert (reading.severity, reading.said) == (WARNING, "3 to fix in 3 files")
     assert [(item["path"], item["code"]) for item in reading.figures["first"]] == [
         ("memory/cards/a.md", "future-date"),
         ("memory/cards/b.md", "dates-lie"),
@@ -563,7 +563,7 @@ def test_a_newer_workspace_is_refused(place: Place) -> None:
 def test_a_file_that_cannot_be_read_is_named(place: Place) -> None:
     put(place, "a.md", created=day(2))
     (place.workspace / "memory" / "cards" / "b.md").write_bytes(b"\xff\xfe")
-    assert [item["code"] for item in see(place).get("problems").figures["first"]] == ["not-text"]
+    assert [item["code"] for item in see(place).get("lines").figures["first"]] == ["not-text"]
 
 
 READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" || exit 99; shift; exec "$@"'
@@ -598,7 +598,7 @@ def test_a_workspace_that_cannot_be_written(place: Place) -> None:
 
 
 def everything_wrong() -> tuple[HealthReport, dict[str, Any]]:
-    names = (*QUESTIONS, "claims", "review", "pipeline", "search", "problems", "disk")
+    names = (*QUESTIONS, "claims", "review", "pipeline", "search", "lines", "disk")
     first = [{"path": f"memory/cards/{n}.md", "line": n, "code": "bad-date", "what": "x" * 30} for n in range(5)]
     figures = {"first": first}
     results = [
@@ -723,7 +723,7 @@ def test_the_shape_of_the_json(place: Place) -> None:
     assert list(health) == ["verdict", "questions", "more", "growth", "ages", "unseen"]
     assert tuple(health["questions"]) == QUESTIONS
     assert list(health["more"]) == [
-        "files", "claims", "review", "pipeline", "search", "problems", "disk", "schedule", "bugs",
+        "files", "claims", "review", "pipeline", "search", "lines", "disk", "schedule", "bugs",
     ]  # fmt: skip
     for reading in (*health["questions"].values(), *health["more"].values()):
         assert list(reading) == ["verdict", "said", "target", "hint", "figures"]

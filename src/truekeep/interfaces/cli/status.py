@@ -226,7 +226,7 @@ def _row_of(result: CheckResult) -> CheckResult:
 
 def _places(result: CheckResult) -> list[str]:
     """The first places where frontmatter is wrong."""
-    first = result.figures.get("first", ())[:_PLACES] if result.name == "problems" else ()
+    first = result.figures.get("first", ())[:_PLACES] if result.name == "lines" else ()
     return [f"{item['path']}:{item['line']} {item['code']}: {item['what']}" for item in first]
 
 
