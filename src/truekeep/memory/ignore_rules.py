@@ -63,15 +63,15 @@ def _parse_line(line: str) -> _Rule | None:
         return None
 
 
-def _translate(token: str) -> str:
-    if token == "**/":
+def _translate(piece: str) -> str:
+    if piece == "**/":
         return "(?:.*/)?"
-    if token == "/**":
+    if piece == "/**":
         return "/.*"
-    if token[0] == "*":
+    if piece[0] == "*":
         return "[^/]*"
-    if token == "?":
+    if piece == "?":
         return "[^/]"
-    if token[0] == "[" and len(token) > 2:
-        return "[" + token[1:].replace("\\", "\\\\").replace("!", "^", 1 if token[1] == "!" else 0)
-    return re.escape(token[-1])
+    if piece[0] == "[" and len(piece) > 2:
+        return "[" + piece[1:].replace("\\", "\\\\").replace("!", "^", 1 if piece[1] == "!" else 0)
+    return re.escape(piece[-1])

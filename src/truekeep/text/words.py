@@ -54,14 +54,19 @@ _STOP_TEXT = (
     "through to too under until up us use used using ve very was we were what when where which while who whom whose "
     "why will with would you your yours don doesn didn isn wasn aren weren won shouldn couldn wouldn hasn haven "
     # German
-    "aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des dich die dies "
-    "diese dieser dieses doch du durch ein eine einem einen einer eines er es etwas für gibt habe haben hat hatte ich "
-    "ihr im ist ja jede jeder kann kein keine können man mein mich mir mit muss nach nicht noch nun nur ob oder ohne "
+    "aber alle als am an auch auf aus bei beim bin bis bitte da damit dann das dass dem den denn der des "
+    "dich die dies "
+    "diese dieser dieses doch du durch ein eine einem einen einer eines er es etwas für gibt habe haben "
+    "hat hatte ich "
+    "ihr im ist ja jede jeder kann kein keine können man mein mich mir mit muss nach nicht noch nun nur "
+    "ob oder ohne "
     "schon sehr sein seine sich sie sind so soll sollte über um und uns unser unter vom von vor war warum was weil "
     "welche welcher welches wenn wer werden wie wieder wir wird wo woher wurde wurden zu zum zur "
     # French, Spanish, Portuguese, Italian
-    "au aux ce ces cette dans de des du elle en est et il ils je la le les leur lui mais ne nous ou où par pas pour "
-    "qu que qui sa se ses son sont sur un une vous con cual del el ella ellos esta este lo los las más muy para pero "
+    "au aux ce ces cette dans de des du elle en est et il ils je la le les leur lui mais ne nous ou où "
+    "par pas pour "
+    "qu que qui sa se ses son sont sur un une vous con cual del el ella ellos esta este lo los las más "
+    "muy para pero "
     "por qué si sin su sus una uno y com como da dos ela ele em foi mas nas no nos o os não na pelo sua ao che chi "
     "della gli nel sono"
 )
@@ -72,125 +77,48 @@ _ASKING_TEXT = (
     # English
     "does exactly how many much whether whose "
     # German
-    "ab alles allem beim dabei dazu derzeit eigentlich euch falls gab geht gehen gemacht genau hatten hätte jedem jeden "
-    "jedes kam kamen kommt konnte machen macht mal meine meinem meinen meiner müssen musst muß sagen sagt seit soll "
-    "sollen sollten unsere unserem unseren unserer viel viele vielen wann ward waren weshalb weg welchem welchen wem "
+    "ab alles allem beim dabei dazu derzeit eigentlich euch falls gab geht gehen gemacht genau hatten "
+    "hätte jedem jeden "
+    "jedes kam kamen kommt konnte machen macht mal meine meinem meinen meiner müssen musst muß sagen sagt "
+    "seit soll "
+    "sollen sollten unsere unserem unseren unserer viel viele vielen wann ward waren weshalb weg welchem "
+    "welchen wem "
     "wen weswegen wieso wieviel will wollen wollte wollten worden wozu würde würden zwischen "
     # Malay and Indonesian
     "ada adakah adalah akan aku anda antara apa apakah atau bagaimana bagi berapa bila boleh buat dalam dan dari "
-    "daripada dengan di dia dibuat guna harus hingga ia ialah ini itu jika juga kalau kami ke kenapa kepada kita lagi "
+    "daripada dengan di dia dibuat guna harus hingga ia ialah ini itu jika juga kalau kami ke kenapa "
+    "kepada kita lagi "
     "lebih macam mana masih mengapa mereka mesti oleh pada patut perlu saja sahaja sama saya sebab sebagai selepas "
     "semasa sesuatu siapa sudah supaya telah tentang tidak untuk yang "
     # Russian
-    "а без более был была были было быть в вам вас весь во вот все всё всего вы где да для до его ее её если есть ещё "
-    "еще же за зачем и из или им их к как какая какие каким каких какое какой какого какому каком когда кого ком кому "
-    "который которая которые которое кто куда ли лишь между меня мне мной можно мой моя мы на над надо нам нас насколько "
-    "наш не него неё ней нельзя несколько нет них но нужно о об он она они оно от отчего очень по под почему при про "
-    "раз с самый сам своя свой себя сколько со так также такой там те тем то того тоже той только том тот ту ты у уже "
+    "а без более был была были было быть в вам вас весь во вот все всё всего вы где да для до его ее её "
+    "если есть ещё "
+    "еще же за зачем и из или им их к как какая какие каким каких какое какой какого какому каком когда "
+    "кого ком кому "
+    "который которая которые которое кто куда ли лишь между меня мне мной можно мой моя мы на над надо "
+    "нам нас насколько "
+    "наш не него неё ней нельзя несколько нет них но нужно о об он она они оно от отчего очень по под "
+    "почему при про "
+    "раз с самый сам своя свой себя сколько со так также такой там те тем то того тоже той только том тот "
+    "ту ты у уже "
     "хотя часто чего чей чем через что чтобы чья эта эти это этого этой этом этот я делать значит "
     # Spanish, Portuguese, French, Italian
-    "cuál cuáles cuándo cuánto cuánta cuántos cuántas cómo dónde quién quiénes hay fue era ser está están tiene hace "
+    "cuál cuáles cuándo cuánto cuánta cuántos cuántas cómo dónde quién quiénes hay fue era ser está están "
+    "tiene hace "
     "hacer qual quais quando quanto quanta quantos quantas onde quem porque é eram foram ser está estão tem fazer "
-    "combien comment pourquoi quand quel quelle quels quelles quoi était faire fait chi cosa dove perché quale quali "
+    "combien comment pourquoi quand quel quelle quels quelles quoi était faire fait chi cosa dove perché "
+    "quale quali "
     "quanti quante stato fare"
 )
 ASKING = frozenset(_ASKING_TEXT.split())
-_ASKING_PAIRS = frozenset(  # the same in Chinese, Japanese and Korean, by two characters
-    [
-        "什么",
-        "什麼",
-        "么时",
-        "麼時",
-        "时候",
-        "時候",
-        "为什",
-        "為什",
-        "怎么",
-        "怎麼",
-        "么样",
-        "麼樣",
-        "哪个",
-        "哪個",
-        "哪些",
-        "哪里",
-        "哪裡",
-        "哪裏",
-        "哪一",
-        "哪天",
-        "哪几",
-        "哪幾",
-        "几个",
-        "幾個",
-        "几点",
-        "幾點",
-        "几次",
-        "幾次",
-        "几级",
-        "几层",
-        "多少",
-        "多久",
-        "是不",
-        "不是",
-        "是否",
-        "可以",
-        "应该",
-        "應該",
-        "能不",
-        "不能",
-        "我们",
-        "我們",
-        "你们",
-        "他们",
-        "那个",
-        "那個",
-        "这个",
-        "這個",
-        "一个",
-        "一個",
-        "有哪",
-        "有什",
-        "是什",
-        "是哪",
-        "的是",
-        "用什",
-        "做什",
-        "到底",
-        "一共",
-        "还是",
-        "還是",
-        "或者",
-        "以及",
-        "之前",
-        "之后",
-        "之後",
-        "以前",
-        "的时",
-        "的時",
-        "是几",
-        "是幾",
-        "在哪",
-        "要多",
-        "何で",
-        "何の",
-        "です",
-        "ます",
-        "した",
-        "して",
-        "ない",
-        "なぜ",
-        "どの",
-        "どれ",
-        "どう",
-        "いつ",
-        "어떤",
-        "어떻",
-        "무엇",
-        "언제",
-        "누가",
-        "어디",
-        "얼마",
-    ]
+_ASKING_PAIRS_TEXT = (  # the same in Chinese, Japanese and Korean, by two characters
+    "什么 什麼 么时 麼時 时候 時候 为什 為什 怎么 怎麼 么样 麼樣 哪个 哪個 哪些 哪里 哪裡 哪裏 哪一 哪天 哪几 哪幾 "
+    "几个 幾個 几点 幾點 几次 幾次 几级 几层 多少 多久 是不 不是 是否 可以 应该 應該 能不 不能 我们 我們 你们 他们 "
+    "那个 那個 这个 這個 一个 一個 有哪 有什 是什 是哪 的是 用什 做什 到底 一共 还是 還是 或者 以及 之前 之后 之後 "
+    "以前 的时 的時 是几 是幾 在哪 要多 何で 何の です ます した して ない なぜ どの どれ どう いつ "
+    "어떤 어떻 무엇 언제 누가 어디 얼마"
 )
+_ASKING_PAIRS = frozenset(_ASKING_PAIRS_TEXT.split())
 _PARTICLES = frozenset(
     "的了是嗎吗呢吧那這这個个麼么什哪幾几為为怎在有和與与也都就要會会能我你他她它們们到把被讓让从從對对用一不"
 )
@@ -305,121 +233,14 @@ def has_particle(pair: str) -> bool:
     return not pair.isascii() and not _PARTICLES.isdisjoint(pair)
 
 
-_ENDINGS_CYRILLIC = tuple(
-    sorted(
-        [
-            "иями",
-            "ями",
-            "ами",
-            "иях",
-            "ием",
-            "ого",
-            "его",
-            "ому",
-            "ему",
-            "ыми",
-            "ими",
-            "ешь",
-            "ишь",
-            "ала",
-            "ила",
-            "ыла",
-            "ены",
-            "ено",
-            "ена",
-            "ана",
-            "ано",
-            "аны",
-            "ает",
-            "яет",
-            "ует",
-            "ют",
-            "ят",
-            "ать",
-            "ять",
-            "ить",
-            "еть",
-            "ться",
-            "тся",
-            "лся",
-            "лась",
-            "лись",
-            "ов",
-            "ев",
-            "ей",
-            "ий",
-            "ый",
-            "ой",
-            "ая",
-            "яя",
-            "ое",
-            "ее",
-            "ые",
-            "ие",
-            "ую",
-            "юю",
-            "ом",
-            "ем",
-            "ам",
-            "ям",
-            "ах",
-            "ях",
-            "ых",
-            "их",
-            "ет",
-            "ит",
-            "ут",
-            "ал",
-            "ял",
-            "ил",
-            "ыл",
-            "ла",
-            "ло",
-            "ли",
-            "ть",
-            "а",
-            "я",
-            "о",
-            "е",
-            "ы",
-            "и",
-            "у",
-            "ю",
-            "ь",
-            "й",
-        ],
-        key=len,
-        reverse=True,
-    )
+_CYRILLIC_TEXT = (
+    "иями ями ами иях ием ого его ому ему ыми ими ешь ишь ала ила ыла ены ено ена ана ано аны ает яет ует ют ят "
+    "ать ять ить еть ться тся лся лась лись ов ев ей ий ый ой ая яя ое ее ые ие ую юю ом ем ам ям ах ях ых их "
+    "ет ит ут ал ял ил ыл ла ло ли ть а я о е ы и у ю ь й"
 )
-_ENDINGS_LATIN = tuple(
-    [
-        "ungen",
-        "ung",
-        "sten",
-        "stem",
-        "ster",
-        "ten",
-        "tem",
-        "ter",
-        "tet",
-        "en",
-        "em",
-        "er",
-        "es",
-        "et",
-        "st",
-        "te",
-        "e",
-        "n",
-        "s",
-        "t",
-        "kan",
-        "nya",
-        "an",
-        "i",
-    ]
-)
+_ENDINGS_CYRILLIC = tuple(sorted(_CYRILLIC_TEXT.split(), key=len, reverse=True))
+_LATIN_TEXT = "ungen ung sten stem ster ten tem ter tet en em er es et st te e n s t kan nya an i"
+_ENDINGS_LATIN = tuple(_LATIN_TEXT.split())
 
 
 def word_beginning(word: str) -> str:
