@@ -126,8 +126,16 @@ _MONTHS = {
     name: number
     for number, names in enumerate(
         (
-            "january jan januar januari января январь", "february feb februar februari февраля февраль", "march mar märz maerz mrz mac марта март", "april apr апреля апрель", "may mai mei мая май",
-            "june jun juni jun июня июнь", "july jul juli julai июля июль", "august aug ogos августа август", "september sep sept сентября сентябрь", "october oct oktober okt октября октябрь",
+            "january jan januar januari января январь",
+            "february feb februar februari февраля февраль",
+            "march mar märz maerz mrz марта март",
+            "april apr апреля апрель",
+            "may mai mei мая май",
+            "june jun juni jun июня июнь",
+            "july jul juli julai июля июль",
+            "august aug ogos августа август",
+            "september sep sept сентября сентябрь",
+            "october oct oktober okt октября октябрь",
             "november nov ноября ноябрь", "december dec dezember dez disember декабря декабрь",
         ),
         1,
