@@ -9,7 +9,7 @@ _LONGEST_FILE = 200_000  # characters of a .gitignore that are read
 _TOKEN = re.compile(r"\*\*/|/\*\*\Z|\*+|\?|\[!?\]?[^\]]*\]|\\.|.", re.DOTALL)
 
 
-class _Rule(NamedTuple):
+class _IgnoreRule(NamedTuple):
     pattern: re.Pattern[str]
     is_kept: bool  # a line with an exclamation mark
     is_folder: bool  # a line with a slash at its end
@@ -19,7 +19,7 @@ class IgnoreRules(NamedTuple):
     """The rules of one .gitignore file."""
 
     base: str  # the folder that it lies in, with a slash at its end; empty for the top
-    rules: tuple[_Rule, ...]
+    rules: tuple[_IgnoreRule, ...]
 
     def find(self, path: str, *, is_folder: bool) -> bool | None:
         """Whether a path is ignored (True) or kept (False); None if no rule is about it. The last rule decides."""
@@ -45,7 +45,7 @@ def is_ignored(path: str, files: tuple[IgnoreRules, ...], *, is_folder: bool) ->
     return False
 
 
-def _parse_line(line: str) -> _Rule | None:
+def _parse_line(line: str) -> _IgnoreRule | None:
     line = line.rstrip() if not line.rstrip().endswith("\\") else line.rstrip() + " "
     if not line or line.startswith("#"):
         return None
@@ -58,7 +58,9 @@ def _parse_line(line: str) -> _Rule | None:
     if not line:
         return None
     try:
-        return _Rule(re.compile(prefix + "".join(map(_translate, _TOKEN.findall(line))) + r"\Z"), is_kept, is_folder)
+        return _IgnoreRule(
+            re.compile(prefix + "".join(map(_translate, _TOKEN.findall(line))) + r"\Z"), is_kept, is_folder
+        )
     except re.error:
         return None
 
