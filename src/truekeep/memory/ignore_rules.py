@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 _LONGEST_FILE = 200_000  # characters of a .gitignore that are read
+_MAX_DEEP_WILDCARDS = 3  # "**" in one line; a line with more is left out
 _TOKEN = re.compile(r"\*\*/|/\*\*\Z|\*+|\?|\[!?\]?[^\]]*\]|\\.|.", re.DOTALL)
 
 
@@ -57,12 +58,25 @@ def _parse_line(line: str) -> _IgnoreRule | None:
     line = line.removeprefix("/")
     if not line:
         return None
+    if line.count("**") > _MAX_DEEP_WILDCARDS:
+        return None
     try:
-        return _IgnoreRule(
-            re.compile(prefix + "".join(map(_translate, _TOKEN.findall(line))) + r"\Z"), is_kept, is_folder
-        )
+        return _IgnoreRule(re.compile(prefix + _translate_line(line) + r"\Z"), is_kept, is_folder)
     except re.error:
         return None
+
+
+def _translate_line(line: str) -> str:
+    """The expression of a pattern. Text between two stars is matched at its first place only, so no line is slow."""
+    parts = [""]
+    for piece in _TOKEN.findall(line):
+        if piece[0] == "*" and piece != "**/":
+            parts.append("")
+        else:
+            parts[-1] += _translate(piece)
+    first, *middle = parts
+    last = middle.pop() if middle else None
+    return first + "".join(f"(?>[^/]*?{part})" for part in middle if part) + ("" if last is None else f"[^/]*{last}")
 
 
 def _translate(piece: str) -> str:
@@ -70,8 +84,6 @@ def _translate(piece: str) -> str:
         return "(?:.*/)?"
     if piece == "/**":
         return "/.*"
-    if piece[0] == "*":
-        return "[^/]*"
     if piece == "?":
         return "[^/]"
     if piece[0] == "[" and len(piece) > 2:
