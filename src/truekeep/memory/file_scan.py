@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from zlib import crc32
 
 from truekeep.core.model import ARCHIVE, CARDS, INDEX, REVIEW
-from truekeep.memory.ignore_rules import IgnoreRules, is_ignored, parse_ignore_rules
 
 if TYPE_CHECKING:
     import apsw
@@ -31,19 +30,8 @@ _DATED = re.compile(r"(?<!\d)(?:19|20)\d\d[-_.年]?(?:0[1-9]|1[0-2])[-_.月]?(?:
 _PROJECT = re.compile(r"memory/(?:projects/|project-)([^/]+)\.md\Z")
 _CARDS = CARDS + "/"
 _ARCHIVE = ARCHIVE + "/"
-_ROOT_FILES = (INDEX, "USER.md", "TOOLS.md")
-_ROOT_FOLDERS = ("rules", ".learnings")
-_INSTRUCTIONS = frozenset(("AGENTS.md", "CLAUDE.md", "GEMINI.md", "HANDOVER.md", "HEARTBEAT.md", "BOOTSTRAP.md"))
-_SKILL = "SKILL.md"
-_OTHERS_FOLDERS = frozenset(  # of packages, builds and caches
-    (
-        "node_modules", "bower_components", "vendor", "third_party", "site-packages", "venv", "env", "virtualenv",
-        "__pycache__", "dist", "build", "target", "coverage", "htmlcov", "out", "tmp", "temp", "cache", "skills",
-    )
-)  # fmt: skip
-DOCUMENT_LIMIT = 1_000_000  # bytes of a document outside of memory/; a larger one is data, or made by a program
-
-
+ROOT_FILES = (INDEX, "USER.md", "TOOLS.md")
+ROOT_FOLDERS = ("rules", ".learnings")
 FILE_LIMIT = 8_000_000  # bytes of one file that are read
 CLOCK_TICK_NS = 2_000_000_000  # the coarsest clock that a file system has
 FILE_COLUMNS = """
@@ -155,83 +143,9 @@ def scan_files(root: str, extra: Sequence[str] = ()) -> FileScan:
     unlisted: list[str] = []
     special: list[str] = []
     folders = [_root_files(root, special)]
-    for shown in (*_ROOT_FOLDERS, "memory"):
+    for shown in (*ROOT_FOLDERS, "memory"):
         folders += _walk(os.path.join(root, shown), shown, unlisted, special)
     return FileScan(folders, list(_extra_files(root, extra, unlisted, special)), unlisted, special)
-
-
-def scan_workspace(root: str, extra: Sequence[str] = ()) -> FileScan:
-    """The memory files, and every other Markdown file that people wrote into the workspace, as documents.
-
-    Not those of packages, builds, skills and other repositories, what git ignores, or instructions to the agent.
-    """
-    memory = scan_files(root, extra)
-    seen = {file.path for file in memory.extra}
-    folders: list[ScannedFolder] = []
-    for folder in _walk_documents(root, memory.special_files):
-        prefix = f"{folder.shown}/" if folder.shown else ""
-        entries = [entry for entry in folder.entries if f"{prefix}{entry[0]}" not in seen]
-        if entries:
-            folders.append(folder._replace(entries=entries))
-    return memory._replace(folders=memory.folders + folders)
-
-
-def iter_workspace(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]:
-    """Every file that scan_workspace finds."""
-    return scan_workspace(root, extra).files()
-
-
-def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
-    """The folders with documents outside of memory/. One that cannot be listed is passed over."""
-    waiting: list[tuple[str, str, tuple[IgnoreRules, ...]]] = [(root, "", ())]
-    while waiting:
-        location, shown, ignored = waiting.pop()
-        prefix = f"{shown}/" if shown else ""
-        try:
-            opened = os.open(location, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        except OSError:
-            continue
-        try:
-            files, names, others = _list_folder(opened)
-            if shown and (any(name == _SKILL for name, _ in files) or _has_entry(opened, ".git")):
-                continue
-            ignored += _read_ignore_rules(opened, prefix)
-        except OSError:
-            continue
-        finally:
-            os.close(opened)
-        special += [f"{prefix}{name}" for name in others if prefix]
-        yield ScannedFolder(location, shown, [entry for entry in files if _is_document(prefix, *entry, ignored)])
-        for name in names:
-            is_memory = not shown and name in (*_ROOT_FOLDERS, "memory")
-            if not is_memory and name.lower() not in _OTHERS_FOLDERS:
-                path = prefix + name
-                if not (ignored and is_ignored(path, ignored, is_folder=True)):
-                    waiting.append((f"{location}/{name}", path, ignored))
-
-
-def _is_document(prefix: str, name: str, info: FileStat, ignored: tuple[IgnoreRules, ...]) -> bool:
-    if name in _INSTRUCTIONS or (not prefix and name in _ROOT_FILES) or info[0] > DOCUMENT_LIMIT:
-        return False
-    return not (ignored and is_ignored(prefix + name, ignored, is_folder=False))
-
-
-def _has_entry(folder: int, name: str) -> bool:
-    try:
-        os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return False
-    return True
-
-
-def _read_ignore_rules(folder: int, prefix: str) -> tuple[IgnoreRules, ...]:
-    """The rules of an open folder's .gitignore, if it has one."""
-    try:
-        opened = os.open(".gitignore", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-    except OSError:
-        return ()
-    with open(opened, encoding="utf-8", errors="replace") as file:
-        return (parse_ignore_rules(prefix, file.read(200_000)),)
 
 
 def iter_files(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]:
@@ -241,7 +155,7 @@ def iter_files(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]:
 
 def _root_files(root: str, special: list[str]) -> ScannedFolder:
     files: list[tuple[str, FileStat]] = []
-    for name in _ROOT_FILES:
+    for name in ROOT_FILES:
         with suppress(OSError):
             info = os.lstat(os.path.join(root, name))
             if stat.S_ISREG(info.st_mode):
@@ -257,7 +171,7 @@ def _extra_files(root: str, extra: Sequence[str], unlisted: list[str], special: 
     for location in extra:
         full = os.path.normpath(os.path.join(root, os.path.expanduser(location)))
         inside = os.path.relpath(os.path.realpath(full), os.path.realpath(root))
-        if inside == "." or inside.split(os.sep)[0] in (*_ROOT_FOLDERS, *_ROOT_FILES, "memory", ".truekeep"):
+        if inside == "." or inside.split(os.sep)[0] in (*ROOT_FOLDERS, *ROOT_FILES, "memory", ".truekeep"):
             continue
         is_inside = not inside.startswith("..")
         if is_inside and os.path.islink(full):
@@ -280,7 +194,7 @@ def _walk(location: str, shown: str, unlisted: list[str], special: list[str]) ->
                 unlisted.append(shown)
             continue
         try:
-            files, names, others = _list_folder(opened)
+            files, names, others = list_folder(opened)
         except OSError:
             unlisted.append(shown)
             continue
@@ -291,7 +205,7 @@ def _walk(location: str, shown: str, unlisted: list[str], special: list[str]) ->
         waiting += [(f"{location}/{name}", f"{shown}/{name}") for name in names if f"{shown}/{name}" != REVIEW]
 
 
-def _list_folder(descriptor: int) -> tuple[list[tuple[str, FileStat]], list[str], list[str]]:
+def list_folder(descriptor: int) -> tuple[list[tuple[str, FileStat]], list[str], list[str]]:
     """The Markdown files of an open folder, its folders, and its special files. Stats are quicker by descriptor."""
     files: list[tuple[str, FileStat]] = []
     names: list[str] = []

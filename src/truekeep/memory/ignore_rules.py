@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_LONGEST_FILE = 200_000  # characters of a .gitignore that are read
 _MAX_DEEP_WILDCARDS = 3  # "**" in one line; a line with more is left out
 _TOKEN = re.compile(r"\*\*/|/\*\*\Z|\*+|\?|\[!?\]?[^\]]*\]|\\.|.", re.DOTALL)
 
@@ -33,7 +32,7 @@ class IgnoreRules(NamedTuple):
 
 def parse_ignore_rules(base: str, text: str) -> IgnoreRules:
     """Read a .gitignore. A line that is no valid pattern is left out."""
-    rules = (_parse_line(line) for line in text[:_LONGEST_FILE].splitlines())
+    rules = (_parse_line(line) for line in text.splitlines())
     return IgnoreRules(base, tuple(rule for rule in rules if rule is not None))
 
 

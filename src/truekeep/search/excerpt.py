@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import BadInput, NotFound
 from truekeep.core.model import ARCHIVE
-from truekeep.memory.file_scan import MemoryFile, iter_workspace, read_memory_file
+from truekeep.memory.document_scan import iter_workspace
+from truekeep.memory.file_scan import MemoryFile, read_memory_file
 from truekeep.memory.written_days import blob_id, committed_days
 from truekeep.search.file_metadata import describe, written_day
 from truekeep.search.refresh import decode

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from truekeep.core.derived_db import read_meta, write_meta
 from truekeep.core.errors import TruekeepError
 from truekeep.core.sqlite import transaction
-from truekeep.memory.file_scan import Changes, FileScan, MemoryFile, day_in, find_changes, is_up_to_date, scan_workspace
+from truekeep.memory.document_scan import scan_workspace
+from truekeep.memory.file_scan import Changes, FileScan, MemoryFile, day_in, find_changes, is_up_to_date
 from truekeep.search.decay_record import (
     DECAY_FILE,
     MIXED,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from truekeep.memory.file_scan import iter_workspace
+from truekeep.memory.document_scan import iter_workspace
 from truekeep.memory.ignore_rules import is_ignored, parse_ignore_rules
 
 PATTERNS = (

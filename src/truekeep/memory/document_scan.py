@@ -1,0 +1,109 @@
+"""The documents of a workspace outside of its memory files: every Markdown file that people wrote into it.
+
+Search reads them; maintenance and hooks see memory files only (`file_scan`).
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+
+from truekeep.memory.file_scan import (
+    ROOT_FILES,
+    ROOT_FOLDERS,
+    FileScan,
+    FileStat,
+    MemoryFile,
+    ScannedFolder,
+    list_folder,
+    scan_files,
+)
+from truekeep.memory.ignore_rules import IgnoreRules, is_ignored, parse_ignore_rules
+
+_INSTRUCTIONS = frozenset(("AGENTS.md", "CLAUDE.md", "GEMINI.md", "HANDOVER.md", "HEARTBEAT.md", "BOOTSTRAP.md"))
+_SKILL = "SKILL.md"
+_OTHERS_FOLDERS = frozenset(  # of packages, builds and caches
+    (
+        "node_modules", "bower_components", "vendor", "third_party", "site-packages", "venv", "env", "virtualenv",
+        "__pycache__", "dist", "build", "target", "coverage", "htmlcov", "out", "tmp", "temp", "cache", "skills",
+    )
+)  # fmt: skip
+DOCUMENT_LIMIT = 1_000_000  # bytes of a document outside of memory/; a larger one is data, or made by a program
+_IGNORE_FILE_LIMIT = 200_000  # bytes of a .gitignore that are read
+
+
+def scan_workspace(root: str, extra: Sequence[str] = ()) -> FileScan:
+    """The memory files, and every other Markdown file that people wrote into the workspace, as documents.
+
+    Not those of packages, builds, skills and other repositories, what git ignores, or instructions to the agent.
+    """
+    memory = scan_files(root, extra)
+    seen = {file.path for file in memory.extra}
+    folders: list[ScannedFolder] = []
+    for folder in _walk_documents(root, memory.special_files):
+        prefix = f"{folder.shown}/" if folder.shown else ""
+        entries = [entry for entry in folder.entries if f"{prefix}{entry[0]}" not in seen]
+        if entries:
+            folders.append(folder._replace(entries=entries))
+    return memory._replace(folders=memory.folders + folders)
+
+
+def iter_workspace(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]:
+    """Every file that scan_workspace finds."""
+    return scan_workspace(root, extra).files()
+
+
+def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
+    """The folders with documents outside of memory/. One that cannot be listed is passed over."""
+    waiting: list[tuple[str, str, tuple[IgnoreRules, ...]]] = [(root, "", ())]
+    while waiting:
+        location, shown, ignored = waiting.pop()
+        prefix = f"{shown}/" if shown else ""
+        try:
+            opened = os.open(location, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        try:
+            files, names, others = list_folder(opened)
+            if shown and (any(name == _SKILL for name, _ in files) or _has_entry(opened, ".git")):
+                continue
+            ignored += _read_ignore_rules(opened, prefix)
+        except OSError:
+            continue
+        finally:
+            os.close(opened)
+        special += [f"{prefix}{name}" for name in others if prefix]
+        yield ScannedFolder(location, shown, [entry for entry in files if _is_document(prefix, *entry, ignored)])
+        for name in names:
+            is_memory = not shown and name in (*ROOT_FOLDERS, "memory")
+            if not is_memory and name.lower() not in _OTHERS_FOLDERS:
+                path = prefix + name
+                if not (ignored and is_ignored(path, ignored, is_folder=True)):
+                    waiting.append((f"{location}/{name}", path, ignored))
+
+
+def _is_document(prefix: str, name: str, info: FileStat, ignored: tuple[IgnoreRules, ...]) -> bool:
+    if name in _INSTRUCTIONS or (not prefix and name in ROOT_FILES) or info[0] > DOCUMENT_LIMIT:
+        return False
+    return not (ignored and is_ignored(prefix + name, ignored, is_folder=False))
+
+
+def _has_entry(folder: int, name: str) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
+
+
+def _read_ignore_rules(folder: int, prefix: str) -> tuple[IgnoreRules, ...]:
+    """The rules of an open folder's .gitignore, if it has one."""
+    try:
+        opened = os.open(".gitignore", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+    except OSError:
+        return ()
+    with open(opened, "rb") as file:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            return ()
+        return (parse_ignore_rules(prefix, file.read(_IGNORE_FILE_LIMIT).decode("utf-8", "replace")),)
