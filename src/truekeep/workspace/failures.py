@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import heapq
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -28,8 +29,13 @@ def failed_runs(state: Path, *, now: datetime) -> list[Failure]:
     """Steps of the schedule whose last outcome was a failure."""
     own = Path(own_state())
     logs = dict.fromkeys((state, own))  # a run that could not open the workspace is in the machine's own log
-    noted = sorted(((run, folder) for folder in logs for run in read_runs(folder)), key=lambda item: item[0].at)
-    runs, places = [run for run, _ in noted], {run.at: folder for run, folder in noted}
+    # Lines of one log keep their order: a clock that was wrong must not put a failure after the success.
+    noted = heapq.merge(*([(run, folder) for run in read_runs(folder)] for folder in logs), key=lambda item: item[0].at)
+    places: dict[datetime, Path] = {}
+    runs = []
+    for run, folder in noted:
+        runs.append(run)
+        places[run.at] = folder
     found = []
     for step, (at, why) in still_failed(runs, now=now).items():
         what = f"{step} failed in the run of {_minute(at)}: {why}"

@@ -18,6 +18,7 @@ from truekeep.core.machine import own_state
 from truekeep.integrations.schedule.run import run_job
 from truekeep.interfaces.cli.app import run
 from truekeep.workspace.check import Check
+from truekeep.workspace.failures import failed_runs
 from truekeep.workspace.machine_role import side_of
 from truekeep.workspace.maintenance import TidyReport
 from truekeep.workspace.schedule_log import BUSY, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run, still_failed
@@ -84,6 +85,13 @@ def test_steps_that_this_machine_does_no_more_are_forgotten() -> None:
 
 
 @pytest.mark.slow
+def test_a_success_counts_though_the_clock_of_the_failure_ran_ahead(tmp_path: Path) -> None:
+    append_run(tmp_path, Run(NOW + timedelta(hours=3), 1.0, {}, FAILED, "sync: desk does not answer"))
+    assert [failure.name for failure in failed_runs(tmp_path, now=NOW)] == ["schedule"]
+    append_run(tmp_path, Run(NOW, 1.0, WHOLE, NO_UPDATES))
+    assert failed_runs(tmp_path, now=NOW) == []
+
+
 def test_a_bug_in_a_job_is_told_first_until_the_job_goes_well(
     place: Place, visitor: Visitor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
