@@ -20,6 +20,7 @@ from hashlib import blake2b
 from json import JSONDecodeError
 from typing import NamedTuple
 
+from truekeep.core.errors import BadInput
 from truekeep.core.repository import GitFailed
 from truekeep.memory.file_scan import is_log, project_in
 from truekeep.verify.cache import FactsCache, StoreDamaged
@@ -97,6 +98,14 @@ class Verifier:
             pass
         self._worlds = {} if self._worlds is not None else None  # they refer to facts that are deleted
         return self._check(memories, root=root, keep=keep, progress=progress)
+
+    def open(self, root: str) -> World:
+        """The repository of a checkout; with `reuse`, the one that later checks use."""
+        problems: dict[str, str] = {}
+        world = self._open(root, problems)
+        if world is None:
+            raise BadInput(f"{root} cannot be read: {problems[root]}", hint="name another checkout with --repo")
+        return world
 
     def still_holds(self, item: CheckedMemory) -> bool:
         """Whether no file of the memory's checkouts changed since the check."""

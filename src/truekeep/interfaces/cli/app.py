@@ -53,6 +53,7 @@ GROUPS = {
         "transcripts": ("transcripts", "Archive agent sessions and read them."),
     },
     "Verification": {
+        "check": ("check", "Check documents of a repository against its code."),
         "verify": ("verify", "Check memory against the current code."),
         "repos": ("repos", "List the checkouts that memory is checked against."),
         "reconcile": ("reconcile", "Find contradictions between memory, logs and code."),

@@ -1,0 +1,186 @@
+"""What a change did: the lines it added to documents, and the names and paths that it took away.
+
+Between the base commit and the work tree, uncommitted edits included. Git compares commits only: comparing the work
+tree would run filters of the repository's configuration, so the files are read here.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from truekeep.check.documents import ENDINGS
+from truekeep.core.errors import BadInput
+from truekeep.core.git import Git
+from truekeep.core.repository import GitFailed
+from truekeep.text.line_diff import iter_spans
+from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles
+from truekeep.verify.verdict import GONE, MOVED, UNVERIFIABLE, Verdict
+
+_NAMES = re.compile(rb"--[A-Za-z][\w-]*|[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|\d[\w.]*\w|\d")
+_PATH_KINDS = ("path", "directory", "line", "bundle")
+_NOT_FOUND = ("incomplete", "not-there", "no-history")  # the tree lacks it, and history is not there to tell more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of a repository, from a base commit to the work tree."""
+
+    base: str
+    added_lines: dict[str, frozenset[int]] = field(default_factory=dict)  # of documents
+    lost_paths: dict[str, str] = field(default_factory=dict)  # files that are gone → their new path, or empty
+    lost_names: dict[str, str] = field(default_factory=dict)  # words that a file no longer has → that file
+    touched: frozenset[str] = frozenset()
+
+    def may_concern(self, path: str, data: bytes) -> bool:
+        """Whether a document can have an alarm that this change caused; cheap, and true when in doubt."""
+        if path in self.added_lines:
+            return True
+        words = {os.fsdecode(word) for word in _NAMES.findall(data)}
+        return not words.isdisjoint(self._lost_words)
+
+    @property
+    def _lost_words(self) -> set[str]:
+        names = (path.rpartition("/")[2].partition(".")[0] for path in (*self.lost_paths, *self.touched))
+        return {*self.lost_names, *(word for name in names for word in re.findall(r"\w+", name))}
+
+    def caused(self, path: str, verdict: Verdict) -> Verdict | None:
+        """The verdict, if this change made the claim false or added it; also where only this change tells that."""
+        verdict = self._without_history(verdict)
+        if verdict.verdict == UNVERIFIABLE:
+            return None
+        claim = verdict.claim
+        if claim.line in self.added_lines.get(path, ()):
+            return verdict
+        if claim.kind in _PATH_KINDS:
+            own = claim.place or claim.name if claim.kind == "line" else claim.name
+            is_of_it = self._lost_file(own) is not None or (claim.kind == "line" and self._is_touched(own))
+            return verdict if is_of_it else None
+        return verdict if self._lost_name(claim.name) else None
+
+    def _without_history(self, verdict: Verdict) -> Verdict:
+        """A claim that a shallow clone cannot tell about, though the change itself shows what became of it."""
+        claim = verdict.claim
+        if verdict.verdict != UNVERIFIABLE or verdict.reason not in _NOT_FOUND:
+            return verdict
+        if claim.kind in ("path", "directory"):
+            lost = self._lost_file(claim.name)
+            if lost is None:
+                return verdict
+            new = self.lost_paths[lost]
+            if new and claim.kind == "path":
+                why = f"this change moved it to {new}"
+                return verdict._replace(verdict=MOVED, reason="moved-by-change", why=why, place=new)
+            return verdict._replace(verdict=GONE, reason="deleted-by-change", why="this change deleted it")
+        if file := self._lost_name(claim.name):
+            return verdict._replace(verdict=GONE, reason="removed-by-change", why=f"this change removed it from {file}")
+        return verdict
+
+    def _lost_file(self, name: str) -> str | None:
+        """The lost file that a path in a document names; for a folder, one that was in it."""
+        parts = [part for part in name.strip("/").split("/") if part not in (".", "..")]
+        ending = "/".join(parts)
+        if not ending:
+            return None
+        for path in self.lost_paths:
+            if f"/{path}".endswith(f"/{ending}") or f"/{path}".find(f"/{ending}/") >= 0:
+                return path
+        return None
+
+    def _is_touched(self, name: str) -> bool:
+        return any(f"/{path}".endswith(f"/{name.strip('/')}") for path in self.touched)
+
+    def _lost_name(self, name: str) -> str:
+        """The file that lost a name; the name may have several words."""
+        words = [word.decode() for word in _NAMES.findall(name.encode("utf-8", "replace"))]
+        return next((self.lost_names[word] for word in words if word in self.lost_names), "")
+
+
+def read_change(git: Git, now: CheckoutFiles, ref: str) -> Change:
+    """The change since a commit, branch or tag: since where HEAD left it, for a branch that went on."""
+    base = _find_base(git, ref)
+    try:
+        statuses = _compare(git, base, now)
+    except GitFailed as error:
+        raise BadInput(
+            f"{ref} cannot be compared: {error}", hint="fetch more of history, e.g. `fetch-depth: 0`"
+        ) from error
+    lost_paths = {path: new for path, new in statuses.items() if new is not None}
+    # What was renamed has its words at the new place; what only one file lost may be in another.
+    old_paths = [path for path in statuses if not path.lower().endswith(ENDINGS)]
+    lost_names: dict[str, str] = {}
+    names = [f"{base}:{path}" for path in old_paths]
+    for path, (_, before) in zip(old_paths, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
+        after = now.data(statuses[path] or path, MAX_SOURCE_BYTES) or b""
+        for word in set(_NAMES.findall(before or b"")) - set(_NAMES.findall(after)):
+            lost_names.setdefault(os.fsdecode(word), path)
+    documents = sorted(
+        {path for path in (*_new_documents(git, base, now), *statuses) if now.has(path)} & _documents(now)
+    )
+    return Change(
+        base=base,
+        added_lines=dict(_added_lines(git, base, now, documents)),
+        lost_paths=lost_paths,
+        lost_names=lost_names,
+        touched=frozenset(statuses),
+    )
+
+
+def _find_base(git: Git, ref: str) -> str:
+    hint = "name a commit, branch or tag that this clone has; in CI, fetch the base first (`fetch-depth: 0`)"
+    try:
+        (commit,) = git.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
+    except (GitFailed, ValueError) as error:
+        raise BadInput(f"there is no commit {ref} here", hint=hint) from error
+    try:
+        return git.lines("merge-base", commit, "HEAD")[0]
+    except (GitFailed, IndexError):
+        return commit  # no common history here, as in a shallow clone
+
+
+def _compare(git: Git, base: str, now: CheckoutFiles) -> dict[str, str | None]:
+    """The files of the base that changed: None if edited, the new path if renamed, empty if deleted."""
+    found: dict[str, str | None] = {}
+    options = ("-r", "-z", "-M", "--no-commit-id", "--name-status", "--no-ext-diff")
+    parts = iter(git.run("diff-tree", *options, base, "HEAD", timeout=60).split(b"\0"))
+    for status in parts:
+        if not status:
+            continue
+        path = os.fsdecode(next(parts))
+        new = os.fsdecode(next(parts)) if status[:1] in b"RC" else ""
+        if status[:1] in b"MT":
+            found[path] = None
+        elif status[:1] == b"D":
+            found[path] = ""
+        elif status[:1] == b"R":
+            found[path] = new
+    for path, _ in now.changed_since_head:
+        found.setdefault(path, None if now.has(path) else "")
+    for path in now.deleted:
+        found[path] = ""
+    return {path: new for path, new in found.items() if not (new == "" and now.has(path))}
+
+
+def _documents(now: CheckoutFiles) -> set[str]:
+    return {path for path in now.paths if path.lower().endswith(ENDINGS)}
+
+
+def _new_documents(git: Git, base: str, now: CheckoutFiles) -> Iterable[str]:
+    raw = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", base, timeout=60)
+    known = {os.fsdecode(item) for item in raw.split(b"\0")}
+    return _documents(now) - known
+
+
+def _added_lines(
+    git: Git, base: str, now: CheckoutFiles, documents: Sequence[str]
+) -> Iterable[tuple[str, frozenset[int]]]:
+    names = [f"{base}:{path}" for path in documents]
+    for path, (_, before) in zip(documents, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
+        after = now.data(path, MAX_SOURCE_BYTES) or b""
+        old, new = (before or b"").split(b"\n"), after.split(b"\n")
+        spans = (span for span in iter_spans(old, new) if not span.is_same)
+        added = frozenset(number + 1 for span in spans for number in range(span.new, span.new_end))
+        if added:
+            yield path, added

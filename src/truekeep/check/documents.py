@@ -1,0 +1,178 @@
+"""Which documents are checked: named ones, or those of a repository that usually speak about its code."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from truekeep.check.settings import CheckSettings
+from truekeep.core.errors import BadInput
+from truekeep.core.git import Git
+from truekeep.memory.ignore_rules import IgnoreRules, is_ignored, parse_ignore_rules
+
+ENDINGS = (".md", ".mdx", ".mdc", ".markdown", ".rst")
+DEFAULT_INCLUDE = """
+AGENTS.md
+AGENT.md
+CLAUDE.md
+GEMINI.md
+SKILL.md
+.cursor/rules/
+.windsurf/rules/
+.clinerules/
+.claude/
+.github/*.md
+.github/instructions/
+README.*
+CONTRIBUTING.*
+DEVELOPMENT.*
+DEVELOPING.*
+HACKING.*
+ARCHITECTURE.*
+docs/
+doc/
+documentation/
+"""
+# Other projects' documents, generated ones, and those that tell history or plans rather than what is.
+DEFAULT_EXCLUDE = """
+node_modules/
+vendor/
+vendored/
+third_party/
+third-party/
+external/
+site-packages/
+dist/
+build/
+_build/
+target/
+generated/
+testdata/
+test_data/
+fixtures/
+__fixtures__/
+snapshots/
+__snapshots__/
+templates/
+archive/
+archived/
+blog/
+news/
+releases/
+release-notes/
+release_notes/
+changelog/
+changelogs/
+changes/
+adr/
+adrs/
+rfc/
+rfcs/
+proposals/
+decisions/
+postmortems/
+CHANGELOG*
+CHANGES*
+HISTORY*
+NEWS*
+RELEASE*
+MIGRAT*
+migrat*
+UPGRAD*
+upgrad*
+*release-notes*
+*release_notes*
+*changelog*
+*changes*
+deprecat*
+"""
+_ATTRIBUTES = ("linguist-vendored", "linguist-generated")
+
+
+def find_documents(git: Git, top: Path, named: Sequence[str], settings: CheckSettings) -> list[str]:
+    """The documents to check, as paths from the top of the repository, in order.
+
+    A file that is named is checked unless the settings exclude it; of a folder or a pattern, the documents below it.
+    """
+    excluded = _rules(settings.exclude)
+    if not named:
+        included = _rules(settings.include) or parse_ignore_rules("", DEFAULT_INCLUDE)
+        found = [path for path in _listed(git, top) if _matches(path, included)]
+        return _without_others(git, [path for path in found if not _matches(path, excluded)])
+    wanted: dict[str, None] = {}
+    for name in named:
+        inside = _inside(top, name)
+        if os.path.isfile(top / inside):
+            wanted[inside] = None
+            continue
+        below = _below(_listed(git, top), inside, name, is_folder=os.path.isdir(top / inside))
+        wanted.update(dict.fromkeys(_without_others(git, below)))
+    return [path for path in wanted if not _matches(path, excluded)]
+
+
+def _rules(patterns: Iterable[str]) -> IgnoreRules | None:
+    lines = "\n".join(patterns)
+    return parse_ignore_rules("", lines) if lines else None
+
+
+def _matches(path: str, rules: IgnoreRules | None) -> bool:
+    """Whether a pattern is about this file or a folder above it."""
+    if rules is None:
+        return False
+    if is_ignored(path, (rules,), is_folder=False):
+        return True
+    folder = os.path.dirname(path)
+    while folder:
+        if is_ignored(folder, (rules,), is_folder=True):
+            return True
+        folder = os.path.dirname(folder)
+    return False
+
+
+def _listed(git: Git, top: Path) -> list[str]:
+    """The documents that git tracks, and new ones that it does not ignore."""
+    raw = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    paths = dict.fromkeys(os.fsdecode(item) for item in raw.split(b"\0") if item)
+    return [path for path in paths if path.lower().endswith(ENDINGS) and os.path.isfile(top / path)]
+
+
+def _below(documents: Sequence[str], inside: str, name: str, *, is_folder: bool) -> list[str]:
+    if is_folder:
+        prefix = "" if inside == "." else f"{inside}/"
+        found = [path for path in documents if path.startswith(prefix)]
+        if not found:
+            hint = f"name a folder with {', '.join(ENDINGS)} files that git does not ignore"
+            raise BadInput(f"{name} has no document", hint=hint)
+        return found
+    found = [path for path in documents if fnmatchcase(path, inside)]
+    if not found:
+        raise BadInput(f"there is no file {name}", hint="name documents, folders, or patterns such as 'docs/*.md'")
+    return found
+
+
+def _inside(top: Path, name: str) -> str:
+    """A name as a path from the top of the repository."""
+    path = os.path.normpath(os.path.join(os.getcwd(), name))
+    for base in (os.path.abspath(top), os.path.realpath(top)):
+        for full in (path, os.path.realpath(path)):
+            if full == base or full.startswith(base + os.sep):
+                return os.path.relpath(full, base)
+    raise BadInput(f"{name} is not in the repository {top}", hint="name files of one repository, or give --repo")
+
+
+def _without_others(git: Git, paths: Sequence[str]) -> list[str]:
+    """Leave out other projects' and generated documents, as common names and git attributes tell."""
+    defaults = parse_ignore_rules("", DEFAULT_EXCLUDE)
+    own = [path for path in paths if not _matches(path, defaults)]
+    if not own:
+        return own
+    given = b"\0".join(os.fsencode(path) for path in own) + b"\0"
+    answer = git.run("check-attr", "-z", "--stdin", *_ATTRIBUTES, given=given).split(b"\0")
+    others = {
+        os.fsdecode(path)
+        for path, _, value in zip(answer[::3], answer[1::3], answer[2::3], strict=False)
+        if value in (b"set", b"true")
+    }
+    return [path for path in own if path not in others]

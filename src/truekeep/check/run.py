@@ -1,0 +1,231 @@
+"""Runs a check: choose documents, verify them against the checkout, keep what is reported, plan the repairs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from truekeep.check.alarm import REPORTED, Alarm, is_reported, rate
+from truekeep.check.baseline import read_baseline, without_known
+from truekeep.check.change import Change, read_change
+from truekeep.check.documents import find_documents
+from truekeep.check.inline_ignores import find_ignored_lines
+from truekeep.check.settings import CheckSettings
+from truekeep.core.errors import BadInput
+from truekeep.core.file_io import read_regular, write_whole
+from truekeep.core.git import Git
+from truekeep.verify.memory_reader import MAX_FILE_BYTES, read_memory
+from truekeep.verify.options import Options
+from truekeep.verify.repository import World
+from truekeep.verify.results import CheckedMemory, MemoryText, count_verdicts
+from truekeep.verify.standalone import open_facts
+from truekeep.verify.text_edits import TextEdit, plan_repairs
+from truekeep.verify.verdict import MOVED, Verdict
+from truekeep.verify.verifier import Verifier
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckRequest:
+    """What to check, and how."""
+
+    top: Path  # of the repository
+    settings: CheckSettings
+    named: Sequence[str] = ()
+    since: str = ""  # report only what changed since this commit caused
+    is_baseline_used: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckReport:
+    """What a check found."""
+
+    repository: str
+    head: str
+    files: int
+    claims: int
+    counts: dict[str, int]  # of claims by verdict
+    alarms: tuple[Alarm, ...]
+    known: int = 0  # alarms that the baseline has
+    ignored: int = 0  # alarms that comments and settings leave out
+    less_certain: int = 0  # alarms below the confidence that is reported
+    unread: tuple[str, ...] = ()  # files that are no readable text
+    missing: str = ""  # "shallow" or "partial", if the clone lacks history
+    base: str = ""  # of the change
+
+    @property
+    def is_unchecked(self) -> bool:
+        return self.claims > 0 and self.counts["unverifiable"] == self.claims
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """The alarms of one document by what becomes of them."""
+
+    reported: tuple[tuple[Alarm, Verdict], ...]
+    ignored: int
+    less_certain: int
+
+
+def run_check(
+    request: CheckRequest, *, memory: Sequence[CheckedMemory] = (), progress: Progress = lambda *_: None
+) -> CheckReport:
+    """Check documents. `memory`: cards about this repository that were checked already, for --since."""
+    store = open_facts()
+    try:
+        verifier = Verifier(store, [], options=Options(system=False), reuse=True)
+        git = Git(str(request.top))
+        paths = find_documents(git, request.top, request.named, request.settings)
+        world = verifier.open(str(request.top))
+        change = read_change(git, world.now, request.since) if request.since else None
+        texts, unread = _read(request.top, paths, change)
+        checked = verifier.check(texts, root=str(request.top), keep=False, progress=progress)
+        return _report(request, world, change, texts, checked, memory, unread)
+    finally:
+        store.close()
+
+
+def _read(top: Path, paths: Sequence[str], change: Change | None) -> tuple[list[MemoryText], list[str]]:
+    texts, unread = [], []
+    for path in paths:
+        location = os.path.join(top, path)
+        if change is not None:
+            try:
+                data = read_regular(location, follow=False)
+            except OSError:
+                continue
+            if len(data) <= MAX_FILE_BYTES and not change.may_concern(path, data):
+                continue
+        text = read_memory(location, os.path.relpath(location))
+        if text is None:
+            unread.append(path)
+        else:
+            texts.append(text._replace(origin=text.origin._replace(repository="")))
+    return texts, unread
+
+
+def _report(
+    request: CheckRequest,
+    world: World,
+    change: Change | None,
+    texts: Sequence[MemoryText],
+    checked: Sequence[CheckedMemory],
+    memory: Sequence[CheckedMemory],
+    unread: Sequence[str],
+) -> CheckReport:
+    alarms: list[Alarm] = []
+    ignored = less_certain = 0
+    for text, item in zip(texts, checked, strict=True):
+        path = os.path.relpath(os.path.realpath(item.path), os.path.realpath(request.top))
+        found = _alarms(path, text.text, item.verdicts, request.settings, change)
+        alarms += [alarm for alarm, _ in found.reported]
+        ignored, less_certain = ignored + found.ignored, less_certain + found.less_certain
+    for item in memory:
+        found = _alarms(item.path, "", item.verdicts, request.settings, change)
+        alarms += [replace(alarm, is_memory=True) for alarm, _ in found.reported]
+    known = 0
+    if request.settings.baseline and request.is_baseline_used:
+        shown = request.settings.baseline
+        new = without_known(alarms, read_baseline(request.top / shown, shown))
+        known, alarms = len(alarms) - len(new), new
+    counts = count_verdicts(checked)
+    return CheckReport(
+        repository=world.name,
+        head=world.now.state.head,
+        files=len(texts),
+        claims=sum(len(item.verdicts) for item in checked),
+        counts=dict(counts),
+        alarms=tuple(alarms),
+        known=known,
+        ignored=ignored,
+        less_certain=less_certain,
+        unread=tuple(unread),
+        missing=world.now.state.missing,
+        base=change.base if change is not None else "",
+    )
+
+
+def _alarms(
+    path: str, text: str, verdicts: Sequence[Verdict], settings: CheckSettings, change: Change | None
+) -> _Found:
+    lines = find_ignored_lines(text)
+    shown = [change.caused(path, verdict) if change is not None else verdict for verdict in verdicts]
+    rotten = [verdict for verdict in shown if verdict is not None and verdict.verdict in REPORTED]
+    edits = {id(edit.verdict): edit for edit in _plan(path, text, rotten)}
+    reported: list[tuple[Alarm, Verdict]] = []
+    ignored = less_certain = 0
+    for verdict in rotten:
+        claim = verdict.claim
+        if settings.kinds and claim.kind not in settings.kinds:
+            continue
+        if lines.has(claim.line) or any(fnmatchcase(claim.text, pattern) for pattern in settings.ignore):
+            ignored += 1
+            continue
+        confidence = rate(path, verdict)
+        if not is_reported(confidence, settings.confidence):
+            less_certain += 1
+            continue
+        edit = edits.get(id(verdict))
+        alarm = Alarm(
+            path=path,
+            line=claim.line,
+            column=claim.column,
+            end_column=claim.column + claim.end - claim.start,
+            kind=claim.kind,
+            verdict=verdict.verdict,
+            claim=claim.shown,
+            why=verdict.why,
+            confidence=confidence,
+            replacement=edit.new if edit is not None else "",
+        )
+        reported.append((alarm, verdict))
+    return _Found(reported=tuple(reported), ignored=ignored, less_certain=less_certain)
+
+
+def _plan(path: str, text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
+    """The repairs of a document. Its author sees the work tree, so an uncommitted move counts as well."""
+    plain = [verdict._replace(is_dirty=False) if verdict.is_dirty else verdict for verdict in verdicts]
+    back = {id(new): old for new, old in zip(plain, verdicts, strict=True)}
+    edits = []
+    for edit in plan_repairs(text, plain):
+        verdict = back[id(edit.verdict)]
+        new = edit.new
+        if (edit.start, edit.end) != (verdict.claim.start, verdict.claim.end):
+            continue  # the path beside a symbol that moved; the alarm is about the symbol
+        if verdict.claim.why == "a link" and verdict.verdict == MOVED:
+            new = os.path.relpath(verdict.place, os.path.dirname(path) or ".")
+        edits.append(edit._replace(verdict=verdict, new=new))
+    return edits
+
+
+def write_repairs(top: Path, alarms: Sequence[Alarm]) -> Iterator[tuple[str, int]]:
+    """Write the new places into the documents of the work tree; gives each file and how many places changed in it."""
+    by_path: dict[str, list[Alarm]] = {}
+    for alarm in alarms:
+        if alarm.replacement and not alarm.is_memory:
+            by_path.setdefault(alarm.path, []).append(alarm)
+    for path, some in by_path.items():
+        location = top / path
+        text = read_regular(location, follow=False).decode("utf-8", "surrogateescape")
+        mark = "\ufeff" if text.startswith("\ufeff") else ""
+        edited = _replace_claims(text.removeprefix(mark), some)
+        if edited is None:
+            raise BadInput(f"{path} changed while it was checked", hint="run it again; nothing was written to it")
+        write_whole(location, (mark + edited).encode("utf-8", "surrogateescape"), mode=location.stat().st_mode & 0o777)
+        yield path, len(some)
+
+
+def _replace_claims(text: str, alarms: Sequence[Alarm]) -> str | None:
+    lines = text.split("\n")
+    for alarm in sorted(alarms, key=lambda alarm: (alarm.line, alarm.column), reverse=True):
+        line = lines[alarm.line - 1] if alarm.line <= len(lines) else ""
+        start = alarm.column - 1
+        end = alarm.end_column - 1
+        if not line[start:end] or line[start:end] not in alarm.claim:
+            return None
+        lines[alarm.line - 1] = line[:start] + alarm.replacement + line[end:]
+    return "\n".join(lines)
