@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
 from truekeep.verify.file_kinds import FileKind, kind_of
+from truekeep.verify.link_claims import LINK_REASONS
 from truekeep.verify.verdict import CHANGED, GONE, MOVED, Verdict
 
 REPORTED = (GONE, MOVED, CHANGED)
@@ -15,6 +16,9 @@ _AGENT_FILE = re.compile(
     r"(?:^|/)(?:AGENTS?|CLAUDE|GEMINI|CONTRIBUTING|DEVELOPMENT|DEVELOPING|HACKING|ARCHITECTURE|SKILL)\.\w+$"
     r"|(?:^|/)\.(?:cursor|claude|windsurf|clinerules|github)/"
 )
+_INCLUDED = re.compile(
+    r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
+)  # links are relative elsewhere
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
 
@@ -50,6 +54,8 @@ def rate(path: str, verdict: Verdict) -> str:
     claim = verdict.claim
     if claim.kind in ("version", "package", "commit", "decision", "url", "port", "unit", "container"):
         return LOW
+    if verdict.reason in LINK_REASONS:
+        return MEDIUM if _INCLUDED.search(path) else HIGH
     if claim.kind in ("path", "directory", "line", "bundle"):
         return _rate_path(claim, verdict)
     if claim.kind in _NAMED_IN_CODE:

@@ -74,8 +74,8 @@ def as_junit(report: CheckReport) -> Iterator[str]:
     """JUnit XML: a test for each alarm, and one that passes if there is none."""
     failures = len(report.alarms)
     counts = {"tests": str(max(1, failures)), "failures": str(failures)}
-    suites = Element("testsuites", name="truekeep check", **counts)
-    suite = SubElement(suites, "testsuite", name=printable(report.repository), errors="0", **counts)
+    suites = Element("testsuites", {"name": "truekeep check", **counts})
+    suite = SubElement(suites, "testsuite", {"name": printable(report.repository), "errors": "0", **counts})
     for alarm in report.alarms:
         path = printable(alarm.path)
         name = printable(f"{alarm.path}:{alarm.line}: {alarm.claim}")

@@ -77,7 +77,7 @@ def run_check(
     """Check documents. `memory`: cards about this repository that were checked already, for --since."""
     store = open_facts()
     try:
-        verifier = Verifier(store, [], options=Options(system=False), reuse=True)
+        verifier = Verifier(store, [], options=Options(system=False, are_documents=True), reuse=True)
         git = Git(str(request.top))
         paths = find_documents(git, request.top, request.named, request.settings)
         world = verifier.open(str(request.top))

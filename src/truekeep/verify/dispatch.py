@@ -19,6 +19,7 @@ from truekeep.verify.commit_claims import check_commits
 from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG
 from truekeep.verify.line_claims import check_line
+from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
 from truekeep.verify.package_claims import check_decision, check_package, check_script, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.repository import World
@@ -80,7 +81,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         found[id(question)] = None if question.claim.is_weak else unverifiable(question, "of-others", why)
     for kind, check in _SINGLE_CHECKS.items():
         for question in by_kind[kind]:
-            found[id(question)] = _run_check(check, world, question)
+            found[id(question)] = _run_check(check_link if is_link(world, question) else check, world, question)
     verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
     return [
         _by_age(world, question, verdict) if verdict is not None else None
@@ -90,7 +91,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
 
 def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | None:
     """Take an alarm back where the line was written later than the removal, or tells of a day."""
-    if verdict.verdict not in (MOVED, GONE, CHANGED):
+    if verdict.verdict not in (MOVED, GONE, CHANGED) or verdict.reason in LINK_REASONS:
         return verdict
     if world.is_home and question.claim.is_weak and question.claim.kind in _OFTEN_OF_OTHERS:
         return None

@@ -13,3 +13,4 @@ class Options(NamedTuple):
     deadline: float | None = None  # by time.monotonic()
     deleting: bool = True  # look for the commit that removed a symbol
     is_current: bool = False  # the text was written at this checkout, so what is missing here is gone
+    are_documents: bool = False  # the texts are documents of the repository that they are checked against

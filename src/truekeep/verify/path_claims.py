@@ -58,7 +58,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
             what = (
                 f"not there since {commit.id[:10]} on {commit.day}; a partial clone cannot tell whether it was renamed"
             )
-        if _is_ignored(world, name.strip("/"), question):
+        if is_ignored_path(world, name.strip("/"), question):
             what = f"git ignores it since {commit.id[:10]} on {commit.day}, and it is not on this machine"
             return unverifiable(question, "ignored", what)
         if world.past.problem:
@@ -151,7 +151,7 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
             return PathPlace(candidate)
     bare = name.lstrip("/")
     is_bare = "/" not in bare
-    if not is_bare and (there := next((path for path in candidates if _on_disk(world, path)), "")):
+    if not is_bare and (there := next((path for path in candidates if is_on_disk(world, path)), "")):
         return PathPlace(there)
     if now.behind(bare):
         return None  # this repository's history does not cover it
@@ -199,7 +199,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
         return PathPlace(matches[0])
     if matches:
         return PathPlace(name)
-    if _on_disk(world, name):
+    if is_on_disk(world, name):
         return PathPlace(name)
     for path in _from_folder(name, question):
         own = world.past.follow(path, question.written_at, world.now.position)
@@ -288,7 +288,7 @@ def _was_folder(world: World, name: str) -> bool:
     return any(path.startswith(prefix) for path in world.now.deleted)
 
 
-def _on_disk(world: World, path: str) -> bool:
+def is_on_disk(world: World, path: str) -> bool:
     """Whether a path that git does not list exists below the root: ignored, or an empty folder."""
     full = os.path.join(world.root, path)
     try:
@@ -404,7 +404,7 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         )
     if not (now.has_folder(parts[0]) or now.has_folder("/".join(parts[:-1]))):
         return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
-    if _is_ignored(world, bare, question):
+    if is_ignored_path(world, bare, question):
         return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
     if world.is_home:  # what a workspace names without having it is planned, made at run time, or another project's
         return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
@@ -430,7 +430,7 @@ def judge_by_tree(world: World, question: Question, path: str) -> Verdict:
     if not folder or not is_of_here:
         why = "not here; a shallow clone cannot show whether it ever was"
         return unverifiable(question, "incomplete", why, candidates=near)
-    if _is_ignored(world, path, question):
+    if is_ignored_path(world, path, question):
         return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
     why = "not in this checkout; since when is not known here, because the clone is shallow"
     return gone(question, "not-there", why, candidates=near, rank=CODE)
@@ -452,7 +452,7 @@ def _mixed_alphabet_note(name: str) -> str:
     return ""
 
 
-def _is_ignored(world: World, path: str, question: Question) -> bool:
+def is_ignored_path(world: World, path: str, question: Question) -> bool:
     if question.claim.kind == "directory":
         path += "/"  # `build/` in .gitignore matches only folders, and git cannot stat this one
     try:

@@ -1,0 +1,65 @@
+"""Checks relative links of a repository's own documents: where a link leads does not depend on what is meant."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from truekeep.verify.claims.patterns import is_file
+from truekeep.verify.path_claims import is_ignored_path, is_on_disk, unread
+from truekeep.verify.repository import World
+from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
+
+BROKEN, MOVED_TARGET = "link-broken", "link-moved"
+LINK_REASONS = (BROKEN, MOVED_TARGET)
+_PAGES = (".md", ".mdx", ".rst", ".markdown")
+
+
+def is_link(world: World, question: Question) -> bool:
+    """Whether a claim is a relative link in a document of this repository."""
+    claim = question.claim
+    return world.options.are_documents and claim.why == "a link" and claim.kind in ("path", "directory")
+
+
+def check_link(world: World, question: Question) -> Verdict | None:
+    """Check where a link leads, from the document's own folder; None for a route of a website."""
+    target = unquote(question.claim.text.partition("#")[0].partition("?")[0])
+    if not target or "\0" in target:
+        return None
+    is_from_root = target.startswith("/")
+    path = os.path.normpath(target.lstrip("/") if is_from_root else os.path.join(question.folder, target))
+    if path.startswith(".."):
+        return None  # `../../issues`: a page of the host, above the repository
+    now = world.now
+    for candidate in _pages(path):
+        if now.has(candidate) or now.has_folder(candidate) or is_on_disk(world, candidate):
+            return confirmed(question, "exists", f"the link leads to {candidate}", candidate)
+    if is_from_root:
+        return None  # most often a route of the website that is made of these documents
+    if behind := now.behind(path):
+        return unread(question, behind)
+    if is_ignored_path(world, path, question):
+        return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    trail = world.past.follow(path, None, now.position)
+    if trail is not None and trail.path:
+        why = f"the link leads nowhere: {path} was renamed to {trail.path} in {trail.commit.id[:10]}"
+        return moved(question, MOVED_TARGET, why, trail.path, commit=trail.commit.id, day=trail.commit.day, rank=GIT)
+    if trail is not None:
+        why = f"the link leads nowhere: {path} was deleted in {trail.commit.id[:10]} on {trail.commit.day}"
+        return gone(question, BROKEN, why, commit=trail.commit.id, day=trail.commit.day)
+    if not is_file(path.rpartition("/")[2]):
+        return None  # `./intro`: a route, or a page that a generator makes
+    near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
+    return gone(question, BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _pages(path: str) -> Iterator[str]:
+    """The files that a link may mean: a page may be linked without its ending, or with that of the website."""
+    yield path
+    stem, ending = os.path.splitext(path)
+    if ending == ".html":
+        path = stem
+    if ending in ("", ".html"):
+        yield from (f"{path}{page}" for page in _PAGES)
+        yield from (f"{path}/{name}{page}" for name in ("index", "README", "_index") for page in _PAGES)
