@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from truekeep.verify.claims.patterns import is_file
-from truekeep.verify.path_claims import is_ignored_path, is_on_disk, unread
+from truekeep.verify.path_claims import is_ignored_path, is_on_disk, judge_uncommitted, unread
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
 
@@ -41,6 +41,8 @@ def check_link(world: World, question: Question) -> Verdict | None:
         return unread(question, behind)
     if is_ignored_path(world, path, question):
         return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    if (here := judge_uncommitted(world, question, path)) is not None:
+        return here._replace(reason=MOVED_TARGET if here.place else BROKEN, why=f"the link leads nowhere: {here.why}")
     trail = world.past.follow(path, None, now.position)
     if trail is not None and trail.path:
         why = f"the link leads nowhere: {path} was renamed to {trail.path} in {trail.commit.id[:10]}"

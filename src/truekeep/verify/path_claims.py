@@ -42,7 +42,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return confirmed(question, "exists", "the workspace itself")
     place = find_place(world, name, question)
     is_folder = claim.kind == "directory"
-    if (place is None or not place.path) and (there := _in_head(world, question, name.strip("/"))) is not None:
+    if (place is None or not place.path) and (there := judge_uncommitted(world, question, name.strip("/"))) is not None:
         return there
     if place is not None and place.path and not place.is_moved:
         return _exists(world, question, place.path)
@@ -251,7 +251,7 @@ def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | 
     return PathPlace("", trail=last._replace(path="", last=best or folder))
 
 
-def _in_head(world: World, question: Question, path: str) -> Verdict | None:
+def judge_uncommitted(world: World, question: Question, path: str) -> Verdict | None:
     """Check a file that is in HEAD but not in the work tree: an uncommitted move or deletion."""
     head = world.now.state.head
     oid = world.past.oids([f"{head}:{path}"]).get(f"{head}:{path}") if head and path else None

@@ -1,0 +1,293 @@
+"""`truekeep check`: which documents, which alarms, and what a change made false."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.support.helpers import git_repo, run_cli
+from truekeep.check.inline_ignores import find_ignored_lines
+from truekeep.check.settings import CheckSettings, read_settings
+from truekeep.core.errors import BadInput
+
+
+class Project:
+    """A repository with code and documents."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = git_repo(path)
+        self.git("config", "user.email", "ada@example.org")
+        self.git("config", "user.name", "Ada")
+
+    def git(self, *arguments: str) -> str:
+        done = subprocess.run(["git", "-C", str(self.path), *arguments], check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    def write(self, path: str, text: str) -> None:
+        target = self.path / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+    def commit(self, message: str = "work", **files: str) -> str:
+        for path, text in files.items():
+            self.write(path, text)
+        self.git("add", "-A")
+        self.git("commit", "-q", "--allow-empty", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def check(self, *arguments: str, exit_code: int | None = None) -> str:
+        done = run_cli("check", "--repo", str(self.path), *arguments)
+        if exit_code is not None:
+            assert done.returncode == exit_code, done.stdout + done.stderr
+        return done.stdout
+
+    def report(self, *arguments: str) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(self.check(*arguments, "--json"))["report"]
+        return report
+
+    def alarms(self, *arguments: str) -> list[tuple[str, int, str, str]]:
+        found = self.report(*arguments)["alarms"]
+        return [(item["path"], item["line"], item["verdict"], item["claim"]) for item in found]
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    made = Project(tmp_path / "app")
+    made.write("src/server.py", "def serve_requests(port):\n    return port\n\n\ndef stop_server():\n    return None\n")
+    made.write("src/client.py", "def call_server():\n    return 1\n")
+    made.write("README.md", "# App\n\nThe server is in `src/server.py`; `serve_requests()` in `src/server.py` starts it.\n")
+    made.write("docs/guide.md", "See [the client](../src/client.py) and [the server](../src/server.py).\n")
+    made.commit("first")
+    monkeypatch.chdir(made.path)
+    return made
+
+
+def test_a_true_repository_has_no_alarm(project: Project) -> None:
+    report = project.report()
+    assert report["alarms"] == []
+    assert report["files"] == 2
+    assert report["counts"]["confirmed"] == report["claims"] == 5
+    assert "no false claims; checked 5 of 5 claims in 2 files" in project.check(exit_code=0)
+
+
+def test_a_moved_file_is_reported_with_its_repair_and_written(project: Project) -> None:
+    project.git("mv", "src/client.py", "src/remote.py")
+    project.commit("rename")
+    assert project.alarms() == [("docs/guide.md", 1, "moved", "../src/client.py")]
+    said = project.check("--fix", exit_code=0)
+    assert "fixed docs/guide.md: 1 place" in said
+    assert (project.path / "docs/guide.md").read_text() == (
+        "See [the client](../src/remote.py) and [the server](../src/server.py).\n"
+    )
+    assert project.alarms() == []
+
+
+def test_only_what_a_change_caused_is_reported(project: Project) -> None:
+    project.commit("old rot", **{"AGENTS.md": "Read `src/never/there.py` and `src/client.py` first.\n"})
+    project.git("mv", "src/client.py", "src/old_client.py")
+    base = project.commit("rot from before")
+    project.git("rm", "-q", "src/server.py")
+    project.commit("remove the server")
+    before = {("AGENTS.md", 1, "moved", "src/client.py"), ("docs/guide.md", 1, "moved", "../src/client.py")}
+    assert before < set(project.alarms())
+    caused = project.alarms("--since", base)
+    assert not before & set(caused)
+    assert ("README.md", 3, "gone", "src/server.py") in caused
+    assert ("docs/guide.md", 1, "gone", "../src/server.py") in caused
+
+
+def test_a_false_line_that_the_change_adds_is_its_own(project: Project) -> None:
+    project.git("mv", "src/client.py", "src/remote.py")
+    base = project.commit("rename")
+    project.write("README.md", (project.path / "README.md").read_text() + "\nAlso [this](src/client.py).\n")
+    assert project.alarms("--since", base) == [("README.md", 5, "moved", "src/client.py")]
+    assert project.alarms("--diff") == [("README.md", 5, "moved", "src/client.py")]
+
+
+def test_uncommitted_changes_count(project: Project) -> None:
+    (project.path / "src/client.py").rename(project.path / "src/remote.py")
+    assert project.alarms("--diff") == [("docs/guide.md", 1, "moved", "../src/client.py")]
+    assert "fixed docs/guide.md: 1 place" in project.check("--diff", "--fix", exit_code=0)
+    assert "[the client](../src/remote.py)" in (project.path / "docs/guide.md").read_text()
+
+
+def test_a_shallow_clone_tells_what_the_change_removed(project: Project, tmp_path: Path) -> None:
+    project.write("src/server.py", "def serve_all(port):\n    return port\n\n\ndef stop_server():\n    return None\n")
+    project.git("mv", "src/client.py", "src/remote.py")
+    project.commit("rename both")
+    clone = tmp_path / "clone"
+    subprocess.run(["git", "clone", "-q", "--depth", "2", f"file://{project.path}", str(clone)], check=True)
+    done = run_cli("check", "--repo", str(clone), "--since", "HEAD~1", "--json")
+    found = {(item["path"], item["verdict"], item["claim"]) for item in json.loads(done.stdout)["report"]["alarms"]}
+    assert ("docs/guide.md", "moved", "../src/client.py") in found
+    assert done.returncode == 12
+
+
+def test_an_unknown_base_is_one_clear_message(project: Project) -> None:
+    done = run_cli("check", "--repo", str(project.path), "--since", "no-such-branch")
+    assert done.returncode == 3
+    assert "there is no commit no-such-branch here" in done.stderr
+    done = run_cli("check", "--repo", str(project.path), "--since", "--upload-pack=x")
+    assert done.returncode != 0
+
+
+def test_a_baseline_accepts_old_rot_and_nothing_new(project: Project) -> None:
+    project.git("rm", "-q", "src/client.py")
+    project.commit("remove")
+    assert "1 alarm accepted" in project.check("--write-baseline", exit_code=0)
+    project.write("truekeep.toml", 'baseline = ".truekeep-baseline.json"\n')
+    assert project.alarms() == []
+    assert project.report()["known"] == 1
+    guide = project.path / "docs/guide.md"
+    guide.write_text("A line above.\n\n" + guide.read_text())
+    assert project.alarms() == []
+    guide.write_text(guide.read_text() + "\nAnd [again](../src/client.py).\n")
+    assert project.alarms() == [("docs/guide.md", 5, "gone", "../src/client.py")]
+
+
+def test_comments_and_settings_leave_alarms_out(project: Project) -> None:
+    project.git("rm", "-q", "src/client.py")
+    project.commit("remove")
+    text = (project.path / "docs/guide.md").read_text().rstrip("\n")
+    project.write("docs/guide.md", f"{text} <!-- truekeep: ignore -->\n")
+    report = project.report()
+    assert (report["alarms"], report["ignored"]) == ([], 1)
+    project.write("docs/guide.md", f"{text}\n")
+    project.write("pyproject.toml", '[tool.truekeep]\nignore = ["*/client.py"]\n')
+    assert project.alarms() == []
+    project.write("pyproject.toml", '[tool.truekeep]\nexclude = ["docs/"]\n')
+    assert (project.alarms(), project.report()["files"]) == ([], 1)
+    project.write("pyproject.toml", '[tool.truekeep]\nkinds = ["symbol"]\n')
+    assert project.alarms() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "ignored"),
+    [
+        ("a <!-- truekeep: ignore -->\nb", {1}),
+        ("<!-- truekeep: ignore -->\na\nb\n\nc", {1, 2, 3}),
+        ("<!-- truekeep: ignore -->\n\na\n\nc", {1, 3}),
+        ("a\n<!-- truekeep: ignore-start -->\nb\n\nc\n<!-- truekeep: ignore-end -->\nd", {2, 3, 4, 5}),
+        ("a\n<!-- truekeep: ignore-start -->\nb\n\nc", {2, 3, 4, 5}),
+        ("{/* truekeep: ignore */}\na", {1, 2}),
+        (".. truekeep: ignore\n\na\n\nb", {1, 3}),
+        ("- item <!-- truekeep:ignore -->\n- other", {1}),
+        ("the words truekeep: ignore in a text", set()),
+    ],
+)
+def test_ignored_lines(text: str, ignored: set[int]) -> None:
+    found = find_ignored_lines(text)
+    assert {number for number in range(1, 9) if found.has(number)} == ignored
+
+
+def test_a_whole_file_is_ignored() -> None:
+    assert find_ignored_lines("a\n<!-- truekeep: ignore-file -->\nb").is_whole_file
+
+
+def test_documents_of_others_are_left_out(project: Project) -> None:
+    broken = "See [this](missing.md).\n"
+    for path in ("vendor/x/README.md", "node_modules/x/README.md", "docs/generated.md", "docs/CHANGELOG.md", "notes.md"):
+        project.write(path, broken)
+    project.write(".gitattributes", "docs/generated.md linguist-generated\n")
+    project.commit("others")
+    assert project.alarms() == []
+    assert project.alarms("notes.md") == [("notes.md", 1, "gone", "missing.md")]
+    assert project.alarms("vendor/x/README.md") == [("vendor/x/README.md", 1, "gone", "missing.md")]
+    assert project.alarms("*.md") == [("notes.md", 1, "gone", "missing.md")]
+    assert project.alarms(".") == [("notes.md", 1, "gone", "missing.md")]
+
+
+def test_where_links_lead(project: Project) -> None:
+    project.write(
+        "docs/links.md",
+        "[a](guide.md) [b](guide) [c](guide.html) [d](./guide.md#part) [e](/route/page.md) [f](../../issues)\n"
+        "[g](src/client.py) [h](../README.md) [i](guides.md) [j](gu%69de.md) [k](https://example.org/x.md)\n",
+    )
+    assert project.alarms() == [
+        ("docs/links.md", 2, "gone", "src/client.py"),
+        ("docs/links.md", 2, "gone", "guides.md"),
+    ]
+
+
+def test_rst_and_mdx_are_read(project: Project) -> None:
+    project.write("docs/api.rst", "API\n===\n\nThe client is in ``src/client.py``.\n")
+    project.write("docs/page.mdx", "import X from './x'\n\nThe client is in `src/client.py`.\n")
+    project.git("rm", "-q", "src/client.py")
+    project.commit("remove")
+    found = {path for path, *_ in project.alarms()}
+    assert {"docs/api.rst", "docs/page.mdx"} <= found
+
+
+def test_unknown_settings_are_errors(project: Project) -> None:
+    project.write("truekeep.toml", "exlude = []\n")
+    done = run_cli("check", "--repo", str(project.path))
+    assert done.returncode == 3
+    assert "exlude is not a setting" in done.stderr
+    assert "did you mean exclude?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["kinds = ['nonsense']", "confidence = 'sure'", "include = 'docs'", "baseline = 3", "include = [1]", "broken ="],
+)
+def test_wrong_settings_name_their_place(tmp_path: Path, text: str) -> None:
+    (tmp_path / "truekeep.toml").write_text(text)
+    with pytest.raises(BadInput, match=r"truekeep\.toml"):
+        read_settings(tmp_path)
+
+
+def test_settings_of_others_are_no_business(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("this is = not = toml")
+    assert read_settings(tmp_path) == CheckSettings()
+
+
+def test_formats_of_other_programs(project: Project) -> None:
+    project.git("mv", "src/client.py", "src/remote.py")
+    project.commit("rename")
+    (annotation,) = project.check("--format", "github", exit_code=12).splitlines()
+    assert annotation.startswith("::error file=docs/guide.md,line=1,col=18,endColumn=34,title=truekeep%3A moved::")
+    sarif = json.loads(project.check("--format", "sarif"))
+    (result,) = sarif["runs"][0]["results"]
+    assert result["ruleId"] == "moved"
+    assert result["fixes"][0]["artifactChanges"][0]["replacements"][0]["insertedContent"]["text"] == "../src/remote.py"
+    suites = ElementTree.fromstring(project.check("--format", "junit"))
+    assert suites.attrib["failures"] == "1"
+    assert json.loads(project.check("--format", "badge"))["color"] == "red"
+
+
+def test_a_value_in_many_places_is_one_line(project: Project) -> None:
+    for number in range(6):
+        project.write(f"docs/page{number}.md", "See [it](../src/client.py).\n")
+    project.git("rm", "-q", "src/client.py")
+    project.commit("remove")
+    said = project.check(exit_code=12)
+    assert said.count("../src/client.py") == 1
+    assert "and 3 more" in said
+    assert "7 false claims" in said
+
+
+def test_nothing_to_check_against_is_not_green(tmp_path: Path) -> None:
+    done = run_cli("check", "--repo", str(tmp_path))
+    assert done.returncode == 3
+    assert "is not in a git repository" in done.stderr
+
+
+def test_memory_of_the_repository_is_reviewed_too(project: Project, tmp_path: Path) -> None:
+    workspace = tmp_path / "memory"
+    assert run_cli("init", str(workspace), "--repo", str(project.path)).returncode == 0
+    card = workspace / "memory" / "cards" / "client.md"
+    card.write_text(
+        "---\ntopic: Client\ncategory: design\ntags: [client]\nrepository: github.com/me/app\ncreated: 2026-11-01\n"
+        "updated: 2026-11-01\n---\n\nThe client is in `src/client.py`.\n"
+    )
+    base = project.git("rev-parse", "HEAD")
+    project.git("rm", "-q", "src/client.py")
+    project.commit("remove")
+    done = run_cli("check", "--repo", str(project.path), "--since", base, "-w", str(workspace), "--json")
+    found = json.loads(done.stdout)["report"]["alarms"]
+    assert [item["path"] for item in found if item["is_memory"]] == ["memory/cards/client.md"]
