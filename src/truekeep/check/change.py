@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from truekeep.check.documents import ENDINGS
@@ -17,11 +17,12 @@ from truekeep.core.git import Git
 from truekeep.core.repository import GitFailed
 from truekeep.text.line_diff import iter_spans
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles
+from truekeep.verify.link_claims import LINK_BROKEN, LINK_MOVED
 from truekeep.verify.verdict import GONE, MOVED, UNVERIFIABLE, Verdict
 
 _NAMES = re.compile(rb"--[A-Za-z][\w-]*|[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|\d[\w.]*\w|\d")
 _PATH_KINDS = ("path", "directory", "line", "bundle")
-_NOT_FOUND = ("incomplete", "not-there", "no-history")  # the tree lacks it, and history is not there to tell more
+_NOT_FOUND = ("incomplete", "not-there", LINK_BROKEN)  # the tree lacks it, and history is not there to tell more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +64,19 @@ class Change:
     def _without_history(self, verdict: Verdict) -> Verdict:
         """A claim that a shallow clone cannot tell about, though the change itself shows what became of it."""
         claim = verdict.claim
-        if verdict.verdict != UNVERIFIABLE or verdict.reason not in _NOT_FOUND:
+        if verdict.verdict not in (UNVERIFIABLE, GONE) or verdict.reason not in _NOT_FOUND:
             return verdict
         if claim.kind in ("path", "directory"):
             lost = self._lost_file(claim.name)
             if lost is None:
                 return verdict
             new = self.lost_paths[lost]
+            reason = LINK_MOVED if verdict.reason == LINK_BROKEN else "moved-by-change"
             if new and claim.kind == "path":
-                why = f"this change moved it to {new}"
-                return verdict._replace(verdict=MOVED, reason="moved-by-change", why=why, place=new)
-            return verdict._replace(verdict=GONE, reason="deleted-by-change", why="this change deleted it")
+                return verdict._replace(verdict=MOVED, reason=reason, why=f"this change moved it to {new}", place=new)
+            return verdict._replace(verdict=GONE, why="this change deleted it")
+        if verdict.verdict == GONE:
+            return verdict
         if file := self._lost_name(claim.name):
             return verdict._replace(verdict=GONE, reason="removed-by-change", why=f"this change removed it from {file}")
         return verdict
@@ -102,7 +105,8 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> Change:
     """The change since a commit, branch or tag: since where HEAD left it, for a branch that went on."""
     base = _find_base(git, ref)
     try:
-        statuses = _compare(git, base, now)
+        before = _read_tree(git, base)
+        statuses = _compare(git, base, before, now)
     except GitFailed as error:
         raise BadInput(
             f"{ref} cannot be compared: {error}", hint="fetch more of history, e.g. `fetch-depth: 0`"
@@ -112,13 +116,11 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> Change:
     old_paths = [path for path in statuses if not path.lower().endswith(ENDINGS)]
     lost_names: dict[str, str] = {}
     names = [f"{base}:{path}" for path in old_paths]
-    for path, (_, before) in zip(old_paths, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
+    for path, (_, text) in zip(old_paths, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
         after = now.data(statuses[path] or path, MAX_SOURCE_BYTES) or b""
-        for word in set(_NAMES.findall(before or b"")) - set(_NAMES.findall(after)):
+        for word in set(_NAMES.findall(text or b"")) - set(_NAMES.findall(after)):
             lost_names.setdefault(os.fsdecode(word), path)
-    documents = sorted(
-        {path for path in (*_new_documents(git, base, now), *statuses) if now.has(path)} & _documents(now)
-    )
+    documents = sorted(path for path in _documents(now) if path in statuses or path not in before)
     return Change(
         base=base,
         added_lines=dict(_added_lines(git, base, now, documents)),
@@ -140,37 +142,38 @@ def _find_base(git: Git, ref: str) -> str:
         return commit  # no common history here, as in a shallow clone
 
 
-def _compare(git: Git, base: str, now: CheckoutFiles) -> dict[str, str | None]:
+def _compare(git: Git, base: str, before: Mapping[str, bytes], now: CheckoutFiles) -> dict[str, str | None]:
     """The files of the base that changed: None if edited, the new path if renamed, empty if deleted."""
-    found: dict[str, str | None] = {}
-    options = ("-r", "-z", "-M", "--no-commit-id", "--name-status", "--no-ext-diff")
-    parts = iter(git.run("diff-tree", *options, base, "HEAD", timeout=60).split(b"\0"))
-    for status in parts:
-        if not status:
-            continue
-        path = os.fsdecode(next(parts))
-        new = os.fsdecode(next(parts)) if status[:1] in b"RC" else ""
-        if status[:1] in b"MT":
-            found[path] = None
-        elif status[:1] == b"D":
-            found[path] = ""
-        elif status[:1] == b"R":
-            found[path] = new
-    for path, _ in now.changed_since_head:
-        found.setdefault(path, None if now.has(path) else "")
-    for path in now.deleted:
-        found[path] = ""
-    return {path: new for path, new in found.items() if not (new == "" and now.has(path))}
+    here = {path: oid for oid, paths in now.path_of_blob.items() for path in paths}
+    found: dict[str, str | None] = {path: None for path, oid in before.items() if here.get(path, oid) != oid}
+    lost = [path for path in before if path not in here and not now.has(path)]
+    renames = _committed_renames(git, base) if lost else {}
+    for path in lost:
+        same = [other for other in now.path_of_blob.get(before[path], ()) if other not in before]
+        new = renames.get(path, "") or (same[0] if len(same) == 1 else "")
+        found[path] = new if now.has(new) else ""
+    return found
+
+
+def _read_tree(git: Git, commit: str) -> dict[str, bytes]:
+    """The files of a commit, with the ids of their blobs; submodules are left out."""
+    found = {}
+    for item in git.run("ls-tree", "-r", "-z", "--full-tree", commit, timeout=60).split(b"\0"):
+        about, _, path = item.partition(b"\t")
+        _, kind, oid = about.split() if about else (b"", b"", b"")
+        if kind == b"blob":
+            found[os.fsdecode(path)] = bytes.fromhex(oid.decode())
+    return found
+
+
+def _committed_renames(git: Git, base: str) -> dict[str, str]:
+    options = ("-r", "-z", "-M", "--diff-filter=R", "--no-commit-id", "--name-status", "--no-ext-diff")
+    parts = git.run("diff-tree", *options, base, "HEAD", timeout=60).split(b"\0")
+    return {os.fsdecode(old): os.fsdecode(new) for old, new in zip(parts[1::3], parts[2::3], strict=False)}
 
 
 def _documents(now: CheckoutFiles) -> set[str]:
     return {path for path in now.paths if path.lower().endswith(ENDINGS)}
-
-
-def _new_documents(git: Git, base: str, now: CheckoutFiles) -> Iterable[str]:
-    raw = git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", base, timeout=60)
-    known = {os.fsdecode(item) for item in raw.split(b"\0")}
-    return _documents(now) - known
 
 
 def _added_lines(

@@ -11,8 +11,8 @@ from truekeep.verify.path_claims import is_ignored_path, is_on_disk, judge_uncom
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
 
-BROKEN, MOVED_TARGET = "link-broken", "link-moved"
-LINK_REASONS = (BROKEN, MOVED_TARGET)
+LINK_BROKEN, LINK_MOVED = "link-broken", "link-moved"
+LINK_REASONS = (LINK_BROKEN, LINK_MOVED)
 _PAGES = (".md", ".mdx", ".rst", ".markdown")
 
 
@@ -42,18 +42,20 @@ def check_link(world: World, question: Question) -> Verdict | None:
     if is_ignored_path(world, path, question):
         return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
     if (here := judge_uncommitted(world, question, path)) is not None:
-        return here._replace(reason=MOVED_TARGET if here.place else BROKEN, why=f"the link leads nowhere: {here.why}")
+        return here._replace(
+            reason=LINK_MOVED if here.place else LINK_BROKEN, why=f"the link leads nowhere: {here.why}"
+        )
     trail = world.past.follow(path, None, now.position)
     if trail is not None and trail.path:
         why = f"the link leads nowhere: {path} was renamed to {trail.path} in {trail.commit.id[:10]}"
-        return moved(question, MOVED_TARGET, why, trail.path, commit=trail.commit.id, day=trail.commit.day, rank=GIT)
+        return moved(question, LINK_MOVED, why, trail.path, commit=trail.commit.id, day=trail.commit.day, rank=GIT)
     if trail is not None:
         why = f"the link leads nowhere: {path} was deleted in {trail.commit.id[:10]} on {trail.commit.day}"
-        return gone(question, BROKEN, why, commit=trail.commit.id, day=trail.commit.day)
+        return gone(question, LINK_BROKEN, why, commit=trail.commit.id, day=trail.commit.day)
     if not is_file(path.rpartition("/")[2]):
         return None  # `./intro`: a route, or a page that a generator makes
     near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
-    return gone(question, BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+    return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
 
 
 def _pages(path: str) -> Iterator[str]:

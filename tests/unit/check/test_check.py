@@ -60,7 +60,9 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     made = Project(tmp_path / "app")
     made.write("src/server.py", "def serve_requests(port):\n    return port\n\n\ndef stop_server():\n    return None\n")
     made.write("src/client.py", "def call_server():\n    return 1\n")
-    made.write("README.md", "# App\n\nThe server is in `src/server.py`; `serve_requests()` in `src/server.py` starts it.\n")
+    made.write(
+        "README.md", "# App\n\nThe server is in `src/server.py`; `serve_requests()` in `src/server.py` starts it.\n"
+    )
     made.write("docs/guide.md", "See [the client](../src/client.py) and [the server](../src/server.py).\n")
     made.commit("first")
     monkeypatch.chdir(made.path)
@@ -191,7 +193,13 @@ def test_a_whole_file_is_ignored() -> None:
 
 def test_documents_of_others_are_left_out(project: Project) -> None:
     broken = "See [this](missing.md).\n"
-    for path in ("vendor/x/README.md", "node_modules/x/README.md", "docs/generated.md", "docs/CHANGELOG.md", "notes.md"):
+    for path in (
+        "vendor/x/README.md",
+        "node_modules/x/README.md",
+        "docs/generated.md",
+        "docs/CHANGELOG.md",
+        "notes.md",
+    ):
         project.write(path, broken)
     project.write(".gitattributes", "docs/generated.md linguist-generated\n")
     project.commit("others")
