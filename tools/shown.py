@@ -194,7 +194,7 @@ def _asked(kind: str, command: str) -> str:
             break
         names.append(word)
     flags = {"connect-check": "--check", "handoff-codes": "--codes", "undo-plan": "--dry-run", "undo-several": "12-23"}
-    flags |= {"claims": "--list-claims", "version": "--version"}
+    flags |= {"claims": "--list-claims", "version": "--version", "check-baseline": "--write-baseline"}
     names += [flags[name] for name in (kind.split(".")[1].split("/")[0],) if name in flags]
     return f"`truekeep {' '.join(names)}`"
 
@@ -235,6 +235,7 @@ def play(stage: Stage) -> None:
     _recall(stage)
     _truth(stage)
     _planted(stage)
+    _documents(stage)
     _upkeep(stage)
     _sessions(stage)
     _machines(stage)
@@ -359,6 +360,24 @@ def _planted(stage: Stage) -> None:
     )
     stage.write("planted/CLAUDE.md", "# Notes\n\n" + "".join(f"- {claim}\n" for claim in claims))
     stage.show("planted", at="planted")
+
+
+def _documents(stage: Stage) -> None:
+    """Documents of a repository whose code moves on."""
+    stage.run("git init -q -b main repos/mailer", ".")
+    stage.write("repos/mailer/mailer/queue.py", "def send_all(queue):\n    return [queue.send(mail) for mail in queue]\n")
+    stage.write("repos/mailer/mailer/retry.py", "def wait_before(attempt):\n    return 2**attempt\n")
+    stage.write(
+        "repos/mailer/AGENTS.md",
+        "# Mailer\n\n- Mails go out in `mailer/queue.py`; how long it waits is in [retry.py](mailer/retry.py).\n"
+        "- Templates are described in [docs/templates.md](docs/templates.md).\n",
+    )
+    stage.commit("mailer", "Mailer")
+    stage.run("git switch -qc outbox && git mv mailer/queue.py mailer/outbox.py", "repos/mailer")
+    stage.commit("mailer", "The queue is an outbox now")
+    stage.show("check", "check-since", at="repos/mailer")
+    stage.tell("check", "repos/mailer")
+    stage.tell("check --write-baseline", "repos/mailer")
 
 
 def _upkeep(stage: Stage) -> None:
