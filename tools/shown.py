@@ -365,7 +365,9 @@ def _planted(stage: Stage) -> None:
 def _documents(stage: Stage) -> None:
     """Documents of a repository whose code moves on."""
     stage.run("git init -q -b main repos/mailer", ".")
-    stage.write("repos/mailer/mailer/queue.py", "def send_all(queue):\n    return [queue.send(mail) for mail in queue]\n")
+    stage.write(
+        "repos/mailer/mailer/queue.py", "def send_all(queue):\n    return [queue.send(mail) for mail in queue]\n"
+    )
     stage.write("repos/mailer/mailer/retry.py", "def wait_before(attempt):\n    return 2**attempt\n")
     stage.write(
         "repos/mailer/AGENTS.md",

@@ -23,7 +23,7 @@ _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
+class FalseClaim:
     """One place of a document that is no longer true."""
 
     path: str  # from the top of the repository, or of the workspace for memory

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from truekeep.check.alarm import Alarm
+from truekeep.check.alarm import FalseClaim
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 
@@ -29,7 +29,7 @@ def read_baseline(path: Path, shown: str) -> Counter[tuple[str, ...]]:
         raise BadInput(f"{shown} is not a baseline", hint="write it anew with --write-baseline") from error
 
 
-def write_baseline(path: Path, alarms: Sequence[Alarm]) -> None:
+def write_baseline(path: Path, alarms: Sequence[FalseClaim]) -> None:
     """Write the alarms in an order that makes small differences, without lines, which change."""
     counts = Counter(alarm.identity for alarm in alarms)
     items = [dict(zip(_KEYS, key, strict=True)) | {"count": count} for key, count in sorted(counts.items())]
@@ -37,7 +37,7 @@ def write_baseline(path: Path, alarms: Sequence[Alarm]) -> None:
     write_whole(path, text.encode("utf-8", "surrogateescape"), mode=0o644)
 
 
-def without_known(alarms: Sequence[Alarm], known: Counter[tuple[str, ...]]) -> list[Alarm]:
+def without_known(alarms: Sequence[FalseClaim], known: Counter[tuple[str, ...]]) -> list[FalseClaim]:
     """The alarms that are not in the baseline, or there more often than it says."""
     left = Counter(known)
     new = []

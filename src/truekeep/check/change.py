@@ -26,7 +26,7 @@ _NOT_FOUND = ("incomplete", "not-there", LINK_BROKEN)  # the tree lacks it, and 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class CodeChange:
     """A change of a repository, from a base commit to the work tree."""
 
     base: str
@@ -101,7 +101,7 @@ class Change:
         return next((self.lost_names[word] for word in words if word in self.lost_names), "")
 
 
-def read_change(git: Git, now: CheckoutFiles, ref: str) -> Change:
+def read_change(git: Git, now: CheckoutFiles, ref: str) -> CodeChange:
     """The change since a commit, branch or tag: since where HEAD left it, for a branch that went on."""
     base = _find_base(git, ref)
     try:
@@ -121,7 +121,7 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> Change:
         for word in set(_NAMES.findall(text or b"")) - set(_NAMES.findall(after)):
             lost_names.setdefault(os.fsdecode(word), path)
     documents = sorted(path for path in _documents(now) if path in statuses or path not in before)
-    return Change(
+    return CodeChange(
         base=base,
         added_lines=dict(_added_lines(git, base, now, documents)),
         lost_paths=lost_paths,

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from truekeep import __version__
-from truekeep.check.alarm import Alarm
+from truekeep.check.alarm import FalseClaim
 from truekeep.check.run import CheckReport
 from truekeep.text.unicode import printable
 
@@ -51,7 +51,7 @@ def as_sarif(report: CheckReport) -> Iterator[str]:
     yield json.dumps({"$schema": _SARIF_SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1)
 
 
-def _sarif_result(alarm: Alarm) -> dict[str, Any]:
+def _sarif_result(alarm: FalseClaim) -> dict[str, Any]:
     region = {"startLine": alarm.line, "startColumn": alarm.column, "endColumn": alarm.end_column}
     uri = quote(alarm.path, errors="surrogateescape")
     place = {"artifactLocation": {"uri": uri}, "region": region}

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from truekeep.check.alarm import REPORTED, Alarm, is_reported, rate
+from truekeep.check.alarm import REPORTED, FalseClaim, is_reported, rate
 from truekeep.check.baseline import read_baseline, without_known
-from truekeep.check.change import Change, read_change
+from truekeep.check.change import CodeChange, read_change
 from truekeep.check.documents import find_documents
 from truekeep.check.inline_ignores import find_ignored_lines
 from truekeep.check.settings import CheckSettings
@@ -49,7 +49,7 @@ class CheckReport:
     files: int
     claims: int
     counts: dict[str, int]  # of claims by verdict
-    alarms: tuple[Alarm, ...]
+    alarms: tuple[FalseClaim, ...]
     known: int = 0  # alarms that the baseline has
     ignored: int = 0  # alarms that comments and settings leave out
     less_certain: int = 0  # alarms below the confidence that is reported
@@ -66,7 +66,7 @@ class CheckReport:
 class _Found:
     """The alarms of one document by what becomes of them."""
 
-    reported: tuple[tuple[Alarm, Verdict], ...]
+    reported: tuple[tuple[FalseClaim, Verdict], ...]
     ignored: int
     less_certain: int
 
@@ -89,7 +89,7 @@ def run_check(
         store.close()
 
 
-def _read(top: Path, paths: Sequence[str], change: Change | None) -> tuple[list[MemoryText], list[str]]:
+def _read(top: Path, paths: Sequence[str], change: CodeChange | None) -> tuple[list[MemoryText], list[str]]:
     texts, unread = [], []
     for path in paths:
         location = os.path.join(top, path)
@@ -111,13 +111,13 @@ def _read(top: Path, paths: Sequence[str], change: Change | None) -> tuple[list[
 def _report(
     request: CheckRequest,
     world: World,
-    change: Change | None,
+    change: CodeChange | None,
     texts: Sequence[MemoryText],
     checked: Sequence[CheckedMemory],
     memory: Sequence[CheckedMemory],
     unread: Sequence[str],
 ) -> CheckReport:
-    alarms: list[Alarm] = []
+    alarms: list[FalseClaim] = []
     ignored = less_certain = 0
     for text, item in zip(texts, checked, strict=True):
         path = os.path.relpath(os.path.realpath(item.path), os.path.realpath(request.top))
@@ -150,13 +150,13 @@ def _report(
 
 
 def _alarms(
-    path: str, text: str, verdicts: Sequence[Verdict], settings: CheckSettings, change: Change | None
+    path: str, text: str, verdicts: Sequence[Verdict], settings: CheckSettings, change: CodeChange | None
 ) -> _Found:
     lines = find_ignored_lines(text)
     shown = [change.caused(path, verdict) if change is not None else verdict for verdict in verdicts]
     rotten = [verdict for verdict in shown if verdict is not None and verdict.verdict in REPORTED]
     edits = {id(edit.verdict): edit for edit in _plan(path, text, rotten)}
-    reported: list[tuple[Alarm, Verdict]] = []
+    reported: list[tuple[FalseClaim, Verdict]] = []
     ignored = less_certain = 0
     for verdict in rotten:
         claim = verdict.claim
@@ -170,7 +170,7 @@ def _alarms(
             less_certain += 1
             continue
         edit = edits.get(id(verdict))
-        alarm = Alarm(
+        alarm = FalseClaim(
             path=path,
             line=claim.line,
             column=claim.column,
@@ -202,9 +202,9 @@ def _plan(path: str, text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
     return edits
 
 
-def write_repairs(top: Path, alarms: Sequence[Alarm]) -> Iterator[tuple[str, int]]:
+def write_repairs(top: Path, alarms: Sequence[FalseClaim]) -> Iterator[tuple[str, int]]:
     """Write the new places into the documents of the work tree; gives each file and how many places changed in it."""
-    by_path: dict[str, list[Alarm]] = {}
+    by_path: dict[str, list[FalseClaim]] = {}
     for alarm in alarms:
         if alarm.replacement and not alarm.is_memory:
             by_path.setdefault(alarm.path, []).append(alarm)
@@ -219,7 +219,7 @@ def write_repairs(top: Path, alarms: Sequence[Alarm]) -> Iterator[tuple[str, int
         yield path, len(some)
 
 
-def _replace_claims(text: str, alarms: Sequence[Alarm]) -> str | None:
+def _replace_claims(text: str, alarms: Sequence[FalseClaim]) -> str | None:
     lines = text.split("\n")
     for alarm in sorted(alarms, key=lambda alarm: (alarm.line, alarm.column), reverse=True):
         line = lines[alarm.line - 1] if alarm.line <= len(lines) else ""

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from truekeep.check.alarm import Alarm
+from truekeep.check.alarm import FalseClaim
 from truekeep.check.baseline import DEFAULT_FILE, write_baseline
 from truekeep.check.formats import FORMATS
 from truekeep.check.run import CheckReport, CheckRequest, run_check, write_repairs
@@ -142,7 +142,7 @@ def _accept(top: Path, settings: CheckSettings, report: CheckReport) -> int:
 # --- Text ------------------------------------------------------------------------------------------------------------
 
 
-def _render(report: CheckReport, left: Sequence[Alarm], fixed: Sequence[tuple[str, int]]) -> Iterator[Shown]:
+def _render(report: CheckReport, left: Sequence[FalseClaim], fixed: Sequence[tuple[str, int]]) -> Iterator[Shown]:
     for group in _grouped(left):
         yield from _render_group(group)
     for path, count in fixed:
@@ -158,17 +158,17 @@ def _render(report: CheckReport, left: Sequence[Alarm], fixed: Sequence[tuple[st
         yield f"next: truekeep check --fix writes {many(repairable, 'repair')}"
 
 
-def _grouped(alarms: Sequence[Alarm]) -> list[list[Alarm]]:
+def _grouped(alarms: Sequence[FalseClaim]) -> list[list[FalseClaim]]:
     """The same claim with the same answer is told once, where it stands first."""
 
-    def key(alarm: Alarm) -> tuple[str, ...]:
+    def key(alarm: FalseClaim) -> tuple[str, ...]:
         return alarm.verdict, alarm.claim, alarm.why
 
     groups = [list(group) for _, group in groupby(sorted(alarms, key=key), key)]
     return sorted(groups, key=lambda group: (group[0].path, group[0].line))
 
 
-def _render_group(group: Sequence[Alarm]) -> Iterator[str]:
+def _render_group(group: Sequence[FalseClaim]) -> Iterator[str]:
     first, *others = group
     word = style(first.verdict, fg=_COLOURS[first.verdict])
     yield f"{style(f'{first.path}:{first.line}:{first.column}', bold=True)}: {word}: {first.message}"
@@ -178,7 +178,7 @@ def _render_group(group: Sequence[Alarm]) -> Iterator[str]:
         yield style(f"    also {places}{more}", dim=True)
 
 
-def _summary(report: CheckReport, left: Sequence[Alarm]) -> str:
+def _summary(report: CheckReport, left: Sequence[FalseClaim]) -> str:
     against = f"{report.repository} at {report.head[:10]}" if report.head else report.repository
     checked = report.claims - report.counts["unverifiable"]
     since = f" since {report.base[:10]}" if report.base else ""
