@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from truekeep.check.documents import ENDINGS
+from truekeep.check.documents import is_document
 from truekeep.core.errors import BadInput
 from truekeep.core.git import Git
 from truekeep.core.repository import GitFailed
@@ -113,7 +113,7 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> CodeChange:
         ) from error
     lost_paths = {path: new for path, new in statuses.items() if new is not None}
     # What was renamed has its words at the new place; what only one file lost may be in another.
-    old_paths = [path for path in statuses if not path.lower().endswith(ENDINGS)]
+    old_paths = [path for path in statuses if not is_document(path)]
     lost_names: dict[str, str] = {}
     names = [f"{base}:{path}" for path in old_paths]
     for path, (_, text) in zip(old_paths, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
@@ -173,7 +173,7 @@ def _committed_renames(git: Git, base: str) -> dict[str, str]:
 
 
 def _documents(now: CheckoutFiles) -> set[str]:
-    return {path for path in now.paths if path.lower().endswith(ENDINGS)}
+    return {path for path in now.paths if is_document(path)}
 
 
 def _added_lines(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -88,7 +89,15 @@ upgrad*
 *changes*
 deprecat*
 """
+_DOCS_TEXT = re.compile(
+    r"(?:^|/)(?:docs?|documentation)/(?:.+/)?(?!requirements|LICENSE|robots)[^/]+\.txt\Z", re.IGNORECASE
+)
 _ATTRIBUTES = ("linguist-vendored", "linguist-generated")
+
+
+def is_document(path: str) -> bool:
+    """Whether a file is written in a language for documents; below docs/, plain text is reStructuredText as a rule."""
+    return path.lower().endswith(ENDINGS) or _DOCS_TEXT.search(path) is not None
 
 
 def find_documents(git: Git, top: Path, named: Sequence[str], settings: CheckSettings) -> list[str]:
@@ -135,7 +144,7 @@ def _listed(git: Git, top: Path) -> list[str]:
     """The documents that git tracks, and new ones that it does not ignore."""
     raw = git.run("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     paths = dict.fromkeys(os.fsdecode(item) for item in raw.split(b"\0") if item)
-    return [path for path in paths if path.lower().endswith(ENDINGS) and os.path.isfile(top / path)]
+    return [path for path in paths if is_document(path) and os.path.isfile(top / path)]
 
 
 def _below(documents: Sequence[str], inside: str, name: str, *, is_folder: bool) -> list[str]:

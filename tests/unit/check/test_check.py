@@ -231,6 +231,15 @@ def test_rst_and_mdx_are_read(project: Project) -> None:
     assert {"docs/api.rst", "docs/page.mdx"} <= found
 
 
+def test_text_files_below_docs_are_documents_and_requirements_are_not(project: Project) -> None:
+    project.write("docs/topics/usage.txt", "Usage\n=====\n\nThe client is in ``src/client.py``.\n")
+    project.write("docs/requirements.txt", "# src/client.py needs\nrequests\n")
+    project.write("notes.txt", "The client is in ``src/client.py``.\n")
+    project.git("rm", "-q", "src/client.py")
+    project.commit("remove")
+    assert {path for path, *_ in project.alarms()} == {"docs/guide.md", "docs/topics/usage.txt"}
+
+
 def test_unknown_settings_are_errors(project: Project) -> None:
     project.write("truekeep.toml", "exlude = []\n")
     done = run_cli("check", "--repo", str(project.path))
