@@ -19,6 +19,7 @@ _AGENT_FILE = re.compile(
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
+UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
 
@@ -52,7 +53,7 @@ class FalseClaim:
 def rate(path: str, verdict: Verdict) -> str:
     """How likely an alarm is right. The rules follow what was right on labelled documents (docs/check.md)."""
     claim = verdict.claim
-    if claim.kind in ("version", "package", "commit", "decision", "url", "port", "unit", "container"):
+    if claim.kind in UNCERTAIN_KINDS:
         return LOW
     if verdict.reason in LINK_REASONS:
         return MEDIUM if _INCLUDED.search(path) else HIGH

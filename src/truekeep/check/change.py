@@ -17,10 +17,12 @@ from truekeep.core.git import Git
 from truekeep.core.repository import GitFailed
 from truekeep.text.line_diff import iter_spans
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles
+from truekeep.verify.claim import Claim
 from truekeep.verify.link_claims import LINK_BROKEN, LINK_MOVED
 from truekeep.verify.verdict import GONE, MOVED, UNVERIFIABLE, Verdict
 
 _NAMES = re.compile(rb"--[A-Za-z][\w-]*|[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|\d[\w.]*\w|\d")
+_MAX_FILES_WITH_NAME = 20  # a word that more files of the tree still use was not taken away by one that lost it
 _PATH_KINDS = ("path", "directory", "line", "bundle")
 _NOT_FOUND = ("incomplete", "not-there", LINK_BROKEN)  # the tree lacks it, and history is not there to tell more
 
@@ -47,19 +49,21 @@ class CodeChange:
         names = (path.rpartition("/")[2].partition(".")[0] for path in (*self.lost_paths, *self.touched))
         return {*self.lost_names, *(word for name in names for word in re.findall(r"\w+", name))}
 
+    def concerns(self, path: str, claim: Claim) -> bool:
+        """Whether this change added the line of a claim, or took away what it names."""
+        if claim.line in self.added_lines.get(path, ()):
+            return True
+        if claim.kind not in _PATH_KINDS:
+            return bool(self._lost_name(claim.name))
+        own = claim.place or claim.name if claim.kind == "line" else claim.name
+        return self._lost_file(own) is not None or (claim.kind == "line" and self._is_touched(own))
+
     def caused(self, path: str, verdict: Verdict) -> Verdict | None:
         """The verdict, if this change made the claim false or added it; also where only this change tells that."""
         verdict = self._without_history(verdict)
         if verdict.verdict == UNVERIFIABLE:
             return None
-        claim = verdict.claim
-        if claim.line in self.added_lines.get(path, ()):
-            return verdict
-        if claim.kind in _PATH_KINDS:
-            own = claim.place or claim.name if claim.kind == "line" else claim.name
-            is_of_it = self._lost_file(own) is not None or (claim.kind == "line" and self._is_touched(own))
-            return verdict if is_of_it else None
-        return verdict if self._lost_name(claim.name) else None
+        return verdict if self.concerns(path, verdict.claim) else None
 
     def _without_history(self, verdict: Verdict) -> Verdict:
         """A claim that a shallow clone cannot tell about, though the change itself shows what became of it."""
@@ -120,6 +124,8 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> CodeChange:
         after = now.data(statuses[path] or path, MAX_SOURCE_BYTES) or b""
         for word in set(_NAMES.findall(text or b"")) - set(_NAMES.findall(after)):
             lost_names.setdefault(os.fsdecode(word), path)
+    used = now.find("words", lost_names)
+    lost_names = {word: path for word, path in lost_names.items() if len(used[word]) <= _MAX_FILES_WITH_NAME}
     documents = sorted(path for path in _documents(now) if path in statuses or path not in before)
     return CodeChange(
         base=base,

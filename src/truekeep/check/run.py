@@ -8,15 +8,16 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from truekeep.check.alarm import REPORTED, FalseClaim, is_reported, rate
+from truekeep.check.alarm import REPORTED, UNCERTAIN_KINDS, FalseClaim, is_reported, rate
 from truekeep.check.baseline import read_baseline, without_known
 from truekeep.check.change import CodeChange, read_change
 from truekeep.check.documents import find_documents
 from truekeep.check.inline_ignores import find_ignored_lines
-from truekeep.check.settings import CheckSettings
+from truekeep.check.settings import LOW, CheckSettings
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
+from truekeep.verify.claim import Claim
 from truekeep.verify.memory_reader import MAX_FILE_BYTES, read_memory
 from truekeep.verify.options import Options
 from truekeep.verify.repository import World
@@ -83,10 +84,28 @@ def run_check(
         world = verifier.open(str(request.top))
         change = read_change(git, world.now, request.since) if request.since else None
         texts, unread = _read(request.top, paths, change)
-        checked = verifier.check(texts, root=str(request.top), keep=False, progress=progress)
+        places = {text.path: _inside(text.path, request.top) for text in texts}
+
+        def is_asked(text: MemoryText, claim: Claim) -> bool:
+            return _is_reportable(claim, request.settings) and (
+                change is None or change.concerns(places[text.path], claim)
+            )
+
+        checked = verifier.check(texts, root=str(request.top), keep=False, progress=progress, is_asked=is_asked)
         return _report(request, world, change, texts, checked, memory, unread)
     finally:
         store.close()
+
+
+def _inside(path: str, top: Path) -> str:
+    return os.path.relpath(os.path.realpath(path), os.path.realpath(top))
+
+
+def _is_reportable(claim: Claim, settings: CheckSettings) -> bool:
+    """Whether an alarm about this claim could be reported at all; others need not be checked."""
+    if settings.kinds and claim.kind not in settings.kinds:
+        return False
+    return settings.confidence == LOW or claim.kind not in UNCERTAIN_KINDS
 
 
 def _read(top: Path, paths: Sequence[str], change: CodeChange | None) -> tuple[list[MemoryText], list[str]]:
@@ -120,7 +139,7 @@ def _report(
     alarms: list[FalseClaim] = []
     ignored = less_certain = 0
     for text, item in zip(texts, checked, strict=True):
-        path = os.path.relpath(os.path.realpath(item.path), os.path.realpath(request.top))
+        path = _inside(item.path, request.top)
         found = _alarms(path, text.text, item.verdicts, request.settings, change)
         alarms += [alarm for alarm, _ in found.reported]
         ignored, less_certain = ignored + found.ignored, less_certain + found.less_certain
@@ -160,8 +179,8 @@ def _alarms(
     ignored = less_certain = 0
     for verdict in rotten:
         claim = verdict.claim
-        if settings.kinds and claim.kind not in settings.kinds:
-            continue
+        if not _is_reportable(claim, settings):
+            continue  # of a card: all of its claims were checked
         if lines.has(claim.line) or any(fnmatchcase(claim.text, pattern) for pattern in settings.ignore):
             ignored += 1
             continue

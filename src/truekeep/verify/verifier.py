@@ -88,16 +88,17 @@ class Verifier:
         root: str = "",
         keep: bool = True,
         progress: Callable[[str, int, int], None] = lambda *_: None,
+        is_asked: Callable[[MemoryText, Claim], bool] = lambda *_: True,
     ) -> list[CheckedMemory]:
-        """Check every claim of every memory, in order. `root`: the checkout to use for all of them."""
+        """Check the claims of every memory, in order. `root`: the checkout to use for all of them."""
         try:
-            return self._check(memories, root=root, keep=keep, progress=progress)
+            return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked)
         except JSONDecodeError:
             self.store.recreate()  # a damaged page that SQLite did not notice
         except StoreDamaged:
             pass
         self._worlds = {} if self._worlds is not None else None  # they refer to facts that are deleted
-        return self._check(memories, root=root, keep=keep, progress=progress)
+        return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked)
 
     def open(self, root: str) -> World:
         """The repository of a checkout; with `reuse`, the one that later checks use."""
@@ -121,7 +122,13 @@ class Verifier:
         return self._trees[root]
 
     def _check(
-        self, memories: Sequence[MemoryText], *, root: str, keep: bool, progress: Callable[[str, int, int], None]
+        self,
+        memories: Sequence[MemoryText],
+        *,
+        root: str,
+        keep: bool,
+        progress: Callable[[str, int, int], None],
+        is_asked: Callable[[MemoryText, Claim], bool],
     ) -> list[CheckedMemory]:
         left_out = [0] * len(memories)
         asked: list[_RoutedQuestion] = []
@@ -129,7 +136,7 @@ class Verifier:
             progress("reading memory", at, len(memories))
             found = extract_claims(memory.text, is_changelog=memory.is_changelog)
             left_out[at] = found.left_out
-            asked += self._route(at, memory, found.claims, root)
+            asked += self._route(at, memory, [claim for claim in found.claims if is_asked(memory, claim)], root)
         by_root: dict[str, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
             by_root[item.root].append(number)
