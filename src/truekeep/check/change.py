@@ -41,13 +41,16 @@ class CodeChange:
         """Whether a document can have an alarm that this change caused; cheap, and true when in doubt."""
         if path in self.added_lines:
             return True
+        if any(os.fsencode(name) in data for name in self._file_names):
+            return True
         words = {os.fsdecode(word) for word in _NAMES.findall(data)}
-        return not words.isdisjoint(self._lost_words)
+        return not words.isdisjoint(self.lost_names)
 
     @property
-    def _lost_words(self) -> set[str]:
-        names = (path.rpartition("/")[2].partition(".")[0] for path in (*self.lost_paths, *self.touched))
-        return {*self.lost_names, *(word for name in names for word in re.findall(r"\w+", name))}
+    def _file_names(self) -> set[str]:
+        """The last parts of the paths that are gone or whose lines moved, and of the folders above the former."""
+        folders = (folder for path in self.lost_paths for folder in path.split("/")[:-1])
+        return {path.rpartition("/")[2] for path in (*self.lost_paths, *self.touched)} | set(folders)
 
     def concerns(self, path: str, claim: Claim) -> bool:
         """Whether this change added the line of a claim, or took away what it names."""
