@@ -40,6 +40,7 @@ from truekeep.core.model import IngestReport
 from truekeep.handoffs import ingest
 from truekeep.memory.ledger import Ledger
 from truekeep.workspace.card_text import CardAuthor, parse_card_text
+from truekeep.workspace.notes import LessonAuthor
 from truekeep.workspace.workspace import Workspace
 
 BATCH = 3  # small, so that a run has several batches and a document is written by two of them
@@ -188,7 +189,7 @@ def _merge(workspace: Workspace) -> object:
 
 
 def _gate(workspace: Workspace) -> object:
-    return workspace.notes.add_policy("releasing the shop", action="run the smoke test", actor="ada")
+    return workspace.notes.add_policy("releasing the shop", action="run the smoke test", by=LessonAuthor("ada"))
 
 
 SCENARIOS = {

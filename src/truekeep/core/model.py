@@ -12,7 +12,7 @@ handoff         one Markdown file of proposed durable knowledge
 inbox file      a handoff as it is in an inbox: a name and bytes, not parsed or trusted yet
 card            memory/cards/*.md: one topic, frontmatter, durable
 index line      the one line in MEMORY.md that points at a card
-document        TOOLS.md, USER.md, rules/*.md, .learnings/*.md: only ever appended to
+document        TOOLS.md, USER.md, and *.md in rules/, .learnings/, memory/ops/, memory/research/: only ever appended to
 daily log       memory/YYYY-MM-DD.md: what happened, only ever appended to
 transcript      the text of a harness's session: searchable, never trusted
 review          memory/handoff-inbox/: drafts that a person decides on
@@ -108,6 +108,11 @@ RULES: dict[str, FindingRule] = {
     "older-than-card": FindingRule("review", "the handoff was written before the card's last update"),
     "near-duplicate": FindingRule("review", "another card says nearly the same"),
     "same-topic": FindingRule("review", "another card has the same topic"),
+    "new-document": FindingRule(
+        "review", "the document does not exist yet in .learnings, memory/ops or memory/research"
+    ),
+    "lesson": FindingRule("review", "agents are shown corrections and gating policies before they begin"),
+    "unclear-lesson": FindingRule("review", "the correction or gating policy cannot be read", binding=True),
     "same-heading": FindingRule("review", "the document already has a section with this heading and other text"),
     "two-values": FindingRule("review", "another card states a different value (reported by `card write`)"),
     "not-taken": FindingRule(

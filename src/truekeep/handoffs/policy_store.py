@@ -14,6 +14,7 @@ from truekeep.core.model import CARDS, DOCUMENTS, INDEX, PROTECTED
 from truekeep.handoffs.policy.decision import Decision, HandEdits, MemoryView
 from truekeep.memory.blame import BEFORE, BY_HAND, line_owners
 from truekeep.memory.card import (
+    REFERENCE_FOLDERS,
     Card,
     index_labels,
     indexed_as,
@@ -160,16 +161,16 @@ class StoredMemoryView(MemoryView):
     def find_document_clash(self, path: str) -> str | None:
         """Another document of the same folder whose name differs only in letter case."""
         folder, _, name = path.rpartition("/")
-        if folder != "rules":
+        if folder not in ("rules", *REFERENCE_FOLDERS):
             return None
-        staged = [other.rpartition("/")[2] for other in self._staging.paths() if other.startswith("rules/")]
+        staged = [other.rpartition("/")[2] for other in self._staging.paths() if other.startswith(f"{folder}/")]
         try:
             names = [entry.name for entry in self._vault.names(folder)]
         except UnsafePath:
             return None  # reported when the document is read
         for other in (*staged, *names):
             if other != name and other.casefold() == name.casefold():
-                return f"rules/{other}"
+                return f"{folder}/{other}"
         return None
 
     def place_journal(self, path: str) -> str:

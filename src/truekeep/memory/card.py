@@ -29,7 +29,8 @@ _JOURNAL = (
     r"memory/(?:(?:daily/)?(?P<day>[0-9]{4}-[0-9]{2}-[0-9]{2})|decisions/(?P<month>[0-9]{4}-[0-9]{2})|ops/(?P<operations>CHANGELOG)"
     r"|projects/(?P<project>[^/]+)|checkpoints/subagent-(?P<subagent>[A-Za-z0-9][A-Za-z0-9._-]{0,63}))\.md\Z"
 )
-_SAFE_RULE = r"rules/[A-Za-z0-9_][A-Za-z0-9._-]*\.md\Z"
+REFERENCE_FOLDERS = (".learnings", "memory/ops", "memory/research")
+_SAFE_DOCUMENT = r"(?:rules|\.learnings|memory/ops|memory/research)/([A-Za-z0-9_][A-Za-z0-9._-]*)\.md\Z"
 _RESERVED = frozenset(
     ("con", "prn", "aux", "nul", *(f"com{n}" for n in range(10)), *(f"lpt{n}" for n in range(10)), "conin$", "conout$")
 )
@@ -282,12 +283,17 @@ def check_card_name(name: str) -> str | None:
     return None
 
 
-def is_rule_path(path: str) -> bool:
-    """Whether this is a rules file that handoffs may append to."""
-    if not re.match(_SAFE_RULE, path) or len(path.encode()) > MAX_NAME_BYTES:
+def is_document_path(path: str) -> bool:
+    """Whether this is a file in rules/ or a reference folder that handoffs may append to."""
+    match = re.match(_SAFE_DOCUMENT, path)
+    if match is None or len(path.encode()) > MAX_NAME_BYTES:
         return False
-    stem = path.removeprefix("rules/").removesuffix(".md")
-    return not is_reserved(stem) and not stem.endswith(".")
+    return not is_reserved(match[1]) and not match[1].endswith(".")
+
+
+def is_reference_path(path: str) -> bool:
+    """Whether this is a reference document: in .learnings/, memory/ops/ or memory/research/."""
+    return path.startswith(tuple(f"{folder}/" for folder in REFERENCE_FOLDERS)) and is_document_path(path)
 
 
 def is_reserved(stem: str) -> bool:

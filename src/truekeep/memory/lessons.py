@@ -81,6 +81,10 @@ _NEW_COLUMNS = {
 }
 
 
+def find_table(path: str) -> LessonTable | None:
+    return next((kind for kind in KINDS if kind.path == path), None)
+
+
 class Lesson(NamedTuple):
     """One row: what to do in another way, and when."""
 
@@ -354,6 +358,27 @@ def _check(kind: LessonTable, text: str, added: LessonInsertion) -> None:
             f"{kind.path}: the row would not be read back where it goes (line {added.line})",
             hint="close the fence or comment that is open there, or fix the table in an editor",
         )
+
+
+# --- A row as a list, in a handoff -----------------------------------------------------------------------------------
+
+
+def render_lesson(kind: LessonTable, said: Mapping[str, str]) -> str:
+    """A row as a list of its columns, for a handoff to the machine that keeps the table."""
+    flat = {role: " ".join(said.get(role, "").split()) for role in _NEW_COLUMNS[kind.word]}
+    return "\n".join(f"- {kind.roles[role][0]}: {value}" for role, value in flat.items() if value)
+
+
+def parse_lesson(kind: LessonTable, content: str) -> dict[str, str] | None:
+    """The row in such a list, by roles; None if a line is not a column of the table, or a main column is missing."""
+    said: dict[str, str] = {}
+    for line in filter(None, map(str.strip, content.split("\n"))):
+        name, colon, value = line.removeprefix("- ").partition(":")
+        roles = roles_of(kind, [name])
+        if not colon or not roles or set(roles) & said.keys():
+            return None
+        said[next(iter(roles))] = value.strip()
+    return said if all(said.get(role) for role in kind.main) else None
 
 
 # --- The work at hand ------------------------------------------------------------------------------------------------

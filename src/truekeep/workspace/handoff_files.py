@@ -161,7 +161,7 @@ def write_handoff(
     name = handoff_name(title or parse_handoff(text).title, datetime.now().astimezone())
     raw = text.encode("utf-8", "surrogateescape")
     (decision,) = _judge(workspace, [(raw, name, root)])
-    if decision.outcome in _NOT_FILED:
+    if decision.outcome in _NOT_FILED and not decision.is_for_a_person:
         hint = decision.way_out(topic="`--topic TEXT`", update="`--update --card {card}`") or "correct it and try again"
         blocking = [finding._replace(line=None) if title else finding for finding in decision.blocking]
         raise InvalidHandoff("not saved: this handoff would be refused", blocking, hint=hint)

@@ -226,7 +226,7 @@ class Handoffs:
         name = handoff_name(name or _title_of(text), context.now())
         root = root if root is not None and self.is_scanned(root) else context.path
         (decision,) = self.lint([(raw, name, root)])
-        if decision.outcome in ("review", "refused"):
+        if decision.outcome in ("review", "refused") and not decision.is_for_a_person:
             hint = decision.way_out(topic="another title", update="`card` {card} with `update`")
             raise InvalidHandoff("this handoff would not be filed, so it was not written", decision.blocking, hint=hint)
         return deliver(Inbox(root=root, folder=writers[writer], writer=writer), name, raw), decision

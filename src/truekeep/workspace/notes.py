@@ -1,17 +1,25 @@
 """Corrections and gating policies: list the rows, and add one.
 
 Agents get these tables before they begin, so a text is refused if it holds a credential, invisible characters, or
-orders about other instructions. A machine that may not write leaves nothing: there are no handoffs for these tables.
+orders about other instructions. On a machine that may not write, a row is left as a handoff; a person reviews it on
+the canonical host.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.errors import BadInput, EditedSince, NotCanonical
 from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.core.machine import person
 from truekeep.core.model import BEGIN_MARK, END_MARK, Splice
+from truekeep.core.repository import repository_name
+from truekeep.handoffs.format import compose_handoff, handoff_name
+from truekeep.handoffs.inbox import Inbox, deliver
+from truekeep.memory.journal import author_label
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.lessons import (
     CORRECTION,
@@ -22,6 +30,7 @@ from truekeep.memory.lessons import (
     LessonTable,
     plan_row,
     read_lessons,
+    render_lesson,
 )
 from truekeep.memory.staging import Staging
 from truekeep.text.injection import find_instructions
@@ -33,6 +42,7 @@ if TYPE_CHECKING:
 
 MAX_ATTEMPTS = 3
 MAX_NOTE = 200  # characters of a ledger note
+_VERBS = {CORRECTION.word: "corrected", POLICY.word: "gated"}
 
 
 class LessonRow(NamedTuple):
@@ -41,7 +51,16 @@ class LessonRow(NamedTuple):
     path: str
     line: int
     number: str
-    entry: int | None  # None: the row existed already
+    entry: int | None  # None: the row existed already, or was left as a handoff
+    handoff: str = ""  # the handoff that was left for the canonical host
+
+
+class LessonAuthor(NamedTuple):
+    """Who adds a row, and the repository whose inbox takes it on a machine that may not write."""
+
+    actor: str
+    writer: str = ""
+    root: Path | None = None
 
 
 class Notes:
@@ -54,35 +73,32 @@ class Notes:
         """The rows of a table, and the rows that cannot be read."""
         return read_lessons(table, self._workspace.files.read(table.path))
 
-    def add_correction(self, wrong: str, *, instead: str, applies: str = "", actor: str) -> LessonRow:
+    def add_correction(self, wrong: str, *, instead: str, applies: str = "", by: LessonAuthor) -> LessonRow:
         """Note a mistake and what to do instead."""
-        day = self._workspace.today().isoformat()
-        cells = {"day": day, "wrong": wrong, "instead": instead, "applies": applies}
-        return self._add(CORRECTION, cells, verb="corrected", note=wrong, actor=actor)
+        return self.add(CORRECTION, correction_cells(wrong, instead, applies, self._workspace.today()), by)
 
-    def add_policy(self, trigger: str, *, action: str, because: str = "", actor: str) -> LessonRow:
+    def add_policy(self, trigger: str, *, action: str, because: str = "", by: LessonAuthor) -> LessonRow:
         """Note a rule: when this, do that, because that went wrong."""
-        cells = {"trigger": trigger, "action": action, "wrong": because}
-        return self._add(POLICY, cells, verb="gated", note=trigger, actor=actor)
+        return self.add(POLICY, policy_cells(trigger, action, because), by)
 
-    def _add(self, table: LessonTable, cells: Mapping[str, str], *, verb: str, note: str, actor: str) -> LessonRow:
-        for role, text in cells.items():
-            _check_cell(role, text, is_needed=role in table.main)
+    def add(self, table: LessonTable, cells: Mapping[str, str], by: LessonAuthor) -> LessonRow:
+        check_cells(table, cells)
         try:
             for _ in range(MAX_ATTEMPTS):
                 try:
-                    return self._write(table, cells, verb, note, actor)
+                    return self._write(table, cells, by.actor)
                 except EditedSince as error:
                     overtaken = error
             raise overtaken
         except NotCanonical as error:
-            error.hint = (
-                "the table is kept on the canonical host: run it there; from here, `truekeep handoff new --document"
-                f" .learnings/LEARNINGS.md` proposes a lesson; {error.hint}"
-            )
-            raise
+            if by.root is None:
+                error.hint = f"in a repository, this leaves a handoff for the canonical host; {error.hint}"
+                raise
+        workspace = self._workspace
+        machine, writers = workspace.machine.name, workspace.config.writers
+        return leave_lesson(table, cells, by.root, by.writer, writers, machine=machine, now=workspace.now())
 
-    def _write(self, table: LessonTable, cells: Mapping[str, str], verb: str, note: str, actor: str) -> LessonRow:
+    def _write(self, table: LessonTable, cells: Mapping[str, str], actor: str) -> LessonRow:
         with self._workspace.writing("note what was learned") as transaction:
             staging = Staging(transaction.vault)
             text = _read_table(staging, table.path)
@@ -91,10 +107,52 @@ class Notes:
                 return LessonRow(table.path, planned.line, planned.number, None)
             offset, inserted = len(text[: planned.offset].encode()), planned.inserted.encode()
             staging.splice(Splice(path=table.path, offset=offset, removed=b"", inserted=inserted), 0)
-            shown = printable(" ".join(note.split()))[:MAX_NOTE]
+            shown = printable(" ".join(cells[table.main[0]].split()))[:MAX_NOTE]
+            verb = _VERBS[table.word]
             transaction.act(staging, LedgerEntry(at=self._workspace.stamp(), verb=verb, actor=actor, note=shown))
             entry = next(transaction.ledger.entries(limit=1))
             return LessonRow(table.path, planned.line, planned.number, entry.id)
+
+
+def correction_cells(wrong: str, instead: str, applies: str, today: date) -> dict[str, str]:
+    return {"day": today.isoformat(), "wrong": wrong, "instead": instead, "applies": applies}
+
+
+def policy_cells(trigger: str, action: str, because: str) -> dict[str, str]:
+    return {"trigger": trigger, "action": action, "wrong": because}
+
+
+def check_cells(table: LessonTable, cells: Mapping[str, str]) -> None:
+    """Raise if a text may not be in the table."""
+    for role, text in cells.items():
+        _check_cell(role, text, is_needed=role in table.main)
+
+
+def leave_lesson(
+    table: LessonTable,
+    cells: Mapping[str, str],
+    root: Path,
+    writer: str,
+    writers: Mapping[str, str],
+    *,
+    machine: str,
+    now: datetime,
+) -> LessonRow:
+    """Leave a row as a handoff in the repository's inbox."""
+    title = f"{table.word.capitalize()}: {' '.join(cells[table.main[0]].split())}"[:MAX_NOTE]
+    by = author_label(writer or person(), repository_name(root), machine)
+    text = compose_handoff(
+        title=title,
+        kind="workflow",
+        summary=f"For {table.path}, from another machine.",
+        evidence=[", ".join(part for part in ("truekeep note", by, now.isoformat()) if part)],
+        document=table.path,
+        content=render_lesson(table, cells),
+    )
+    chosen = writer if writer in writers else next(iter(writers))
+    inbox = Inbox(root=root, folder=writers[chosen], writer=chosen)
+    left = deliver(inbox, handoff_name(f"{now:%S} {title}", now), text.encode())
+    return LessonRow(table.path, 0, "", None, str(left))
 
 
 def _read_table(staging: Staging, path: str) -> str:

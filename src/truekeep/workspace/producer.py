@@ -5,7 +5,7 @@ Its state is in the machine's own state folder.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,17 +23,19 @@ from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.journal import check_writer
 from truekeep.sessions.session_record import note_checkpoint
 from truekeep.transcripts.service import Archive
-from truekeep.workspace import card_writing
+from truekeep.workspace import card_writing, notes
 from truekeep.workspace.checkpointing import CheckpointResult, clean, leave_handoffs
 
 if TYPE_CHECKING:
     from truekeep.handoffs.adopt.note import SkippedNote
     from truekeep.handoffs.adopt.to_handoffs import AdoptionOutcome
     from truekeep.handoffs.policy.decision import Decision, UnsavedHandoff
+    from truekeep.memory.lessons import LessonTable
     from truekeep.sessions.checkpoint import Checkpoint
     from truekeep.transcripts.importer import TranscriptImportReport
     from truekeep.workspace.card_text import CardAuthor, CardText
     from truekeep.workspace.card_writing import CardWriteResult
+    from truekeep.workspace.notes import LessonAuthor, LessonRow
 
 
 def _now() -> datetime:
@@ -74,6 +76,17 @@ def leave_card(wanted: CardText, by: CardAuthor, *, is_update: bool, anyway: boo
             hint="in a repository, a new card is left as a handoff; what is on a card is changed on the host",
         )
     return card_writing.leave_card(wanted, by, judge, Config(), anyway=anyway)
+
+
+def leave_lesson(table: LessonTable, cells: Mapping[str, str], by: LessonAuthor) -> LessonRow:
+    """Write a correction or gating policy as a handoff into the repository's inbox."""
+    if by.root is None:
+        raise BadSetup(
+            "no workspace on this machine, and this folder is not a repository",
+            hint="run it in a repository, or give one with --repo",
+        )
+    notes.check_cells(table, cells)
+    return notes.leave_lesson(table, cells, by.root, by.writer, WRITERS, machine=machine_name(), now=_now())
 
 
 def count_waiting(folder: Path) -> int | None:

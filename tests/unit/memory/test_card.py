@@ -7,7 +7,15 @@ from datetime import date
 import pytest
 
 from tests.support.helpers import a_card
-from truekeep.memory.card import check_card_name, file_card, index_line, is_rule_path, parse_card, parse_day, same_card
+from truekeep.memory.card import (
+    check_card_name,
+    file_card,
+    index_line,
+    is_document_path,
+    parse_card,
+    parse_day,
+    same_card,
+)
 
 TODAY = date(2026, 11, 15)
 
@@ -122,10 +130,15 @@ def test_safe_names_pass(name: str) -> None:
         ("rules/con.md", False),
         ("rules/a.md\n", False),
         ("Rules/a.md", False),
+        (".learnings/PATTERNS.md", True),
+        (".learnings/a/b.md", False),
+        ("memory/ops/models.md", True),
+        ("memory/research/vectors.md", True),
+        ("memory/other/vectors.md", False),
     ],
 )
-def test_rule_paths(path: str, allowed: bool) -> None:
-    assert is_rule_path(path) is allowed
+def test_document_paths(path: str, allowed: bool) -> None:
+    assert is_document_path(path) is allowed
 
 
 def test_an_index_line_is_one_line_whatever_the_topic() -> None:

@@ -33,7 +33,7 @@ from truekeep.memory.lessons import (
 )
 from truekeep.memory.transaction import MemoryTransaction
 from truekeep.text.tables import iter_rows, split_cells
-from truekeep.workspace.notes import LessonRow
+from truekeep.workspace.notes import LessonAuthor, LessonRow
 
 SAID = {"day": "2026-11-15", "wrong": "Pushed to main", "instead": "Open a pull request", "applies": "acme/shop"}
 RULE = {"trigger": "releasing the shop", "action": "run the smoke test", "wrong": "it was down"}
@@ -237,12 +237,12 @@ def correct(
     place: Place, wrong: str = "Pushed to main", instead: str = "Open a pull request", applies: str = ""
 ) -> LessonRow:
     with place.open() as workspace:
-        return workspace.notes.add_correction(wrong, instead=instead, applies=applies, actor="ada")
+        return workspace.notes.add_correction(wrong, instead=instead, applies=applies, by=LessonAuthor("ada"))
 
 
 def gate(place: Place, trigger: str = "releasing the shop", action: str = "run the smoke test") -> LessonRow:
     with place.open() as workspace:
-        return workspace.notes.add_policy(trigger, action=action, because="it was down", actor="ada")
+        return workspace.notes.add_policy(trigger, action=action, because="it was down", by=LessonAuthor("ada"))
 
 
 def test_rows_are_in_the_ledger_and_go_with_undo(place: Place) -> None:
@@ -297,8 +297,8 @@ def test_a_header_stays_while_rows_are_there(place: Place, kind: LessonTable, be
 def note(place: Place, kind: LessonTable, wrong: str) -> LessonRow:
     with place.open() as workspace:
         if kind is CORRECTION:
-            return workspace.notes.add_correction(wrong, instead="ask first", actor="eve")
-        return workspace.notes.add_policy(f"before {wrong}", action="ask first", because=wrong, actor="eve")
+            return workspace.notes.add_correction(wrong, instead="ask first", by=LessonAuthor("eve"))
+        return workspace.notes.add_policy(f"before {wrong}", action="ask first", because=wrong, by=LessonAuthor("eve"))
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 30)), max_size=10))
@@ -314,7 +314,7 @@ def test_whatever_is_undone_and_brought_back_every_row_can_be_read(
         with place.open() as workspace:
             if act is None:
                 wrong = f"mistake {number}"
-                entry = workspace.notes.add_correction(wrong, instead="ask first", actor="eve").entry
+                entry = workspace.notes.add_correction(wrong, instead="ask first", by=LessonAuthor("eve")).entry
                 assert entry is not None
                 held[entry] = (wrong, True)
                 rows.add(wrong)
@@ -421,7 +421,7 @@ def test_elsewhere_it_is_refused_with_the_next_step(place: Place, monkeypatch: p
     monkeypatch.setenv("TRUEKEEP_MACHINE_ID", "another")
     with pytest.raises(NotCanonical) as caught:
         correct(place)
-    assert "handoff new --document .learnings/LEARNINGS.md" in caught.value.hint
+    assert "in a repository, this leaves a handoff" in caught.value.hint
 
 
 def test_ten_thousand_rows_are_one_splice_more(place: Place) -> None:

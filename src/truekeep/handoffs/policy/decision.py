@@ -10,11 +10,14 @@ from pathlib import Path
 from truekeep.core.config import Config
 from truekeep.core.errors import as_argument
 from truekeep.core.model import CARDS, RULES, Finding, Outcome, Policy
+from truekeep.memory.lessons import find_table
 from truekeep.memory.similarity import Sketch
 from truekeep.text.secrets import scanner
 from truekeep.verify.content_verifier import ContentCheck
 
 MAX_FINDINGS = 100
+_FOR_A_PERSON = frozenset(("new-document", "lesson"))
+"""Findings that no better text avoids: a person decides whether memory gets this at all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,14 +123,24 @@ class Decision:
             return f"ingest will skip it: a handoff with the same content was processed before ({self.known_as})"
         if self.held_up:
             return f"ingest will leave it in the inbox: {self.held_up}"
+        if self.is_for_a_person:
+            return f"ingest will put it up for review: {self.blocking[0].message}"
         words = {
             "promoted": "ingest will promote it to",
             "routed": "ingest will append it to",
             "already": "already filed in",
         }
+        if self.replaces and find_table(self.target) is not None:
+            return f"ingest will add it to {self.target}"
         if self.replaces:
             return f"ingest will write it as the status in {self.target}"
         return f"{words[self.outcome]} {self.target}"
+
+    @property
+    def is_for_a_person(self) -> bool:
+        """True if nothing is wrong with the handoff, but only a person may file it."""
+        codes = {finding.code for finding in self.blocking}
+        return self.outcome == "review" and bool(codes) and codes <= _FOR_A_PERSON
 
     def way_out(self, *, topic: str, update: str) -> str:
         """A hint how to resolve a conflict with an existing card, with the caller's options; "" if there is none."""

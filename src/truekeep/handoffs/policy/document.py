@@ -11,8 +11,9 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import DOCUMENTS
 from truekeep.handoffs.format import parse_name
 from truekeep.handoffs.policy.decision import Decision, Retry
+from truekeep.handoffs.policy.lesson import decide_lesson
 from truekeep.handoffs.policy.run import PolicyRun, instruction_file_message
-from truekeep.memory.card import is_journal_path, is_rule_path, words_of
+from truekeep.memory.card import is_document_path, is_journal_path, is_reference_path, words_of
 from truekeep.memory.journal import (
     STATUS,
     HandoffSource,
@@ -22,6 +23,7 @@ from truekeep.memory.journal import (
     receive_entry,
     title_of,
 )
+from truekeep.memory.lessons import find_table
 from truekeep.memory.sections import newline_of, sections_of, with_sections
 from truekeep.text import unicode
 from truekeep.text.encoding import decode_text
@@ -36,12 +38,14 @@ def decide_document(run: PolicyRun) -> Decision:
         run.find("route-off", "this run does not file documents (--route-documents)", "Recommended memory action")
     if not target:
         run.find("no-target", "`## Target document` is missing", "Target document")
-    elif target not in DOCUMENTS and not is_rule_path(target) and not is_journal_path(target):
-        allowed = "TOOLS.md, USER.md, rules/<name>.md, .learnings/{LEARNINGS,ERRORS,FEATURE_REQUESTS}.md or a log"
-        run.find("bad-document", f"must be {allowed}", "Target document")
+    elif target not in DOCUMENTS and not is_document_path(target) and not _is_table_or_journal(target):
+        folders = "rules, .learnings, memory/ops or memory/research"
+        run.find("bad-document", f"must be TOOLS.md, USER.md, <name>.md in {folders}, or a log", "Target document")
         target = ""
     elif (other := run.view.find_document_clash(target)) is not None:
         run.find("name-clash", f"{other} differs only in letter case", "Target document")
+    if lesson_table := find_table(target):
+        return decide_lesson(run, lesson_table)
     if target and target not in DOCUMENTS and is_reserved_for_people(target):
         run.find("instruction-file", instruction_file_message(target), "Target document")
     if not content:
@@ -74,6 +78,14 @@ def decide_document(run: PolicyRun) -> Decision:
         addition = _addition(existing, run.verified_content(content, "Suggested document content"))
     if addition is None:
         return run.decision("already", target)
+    if (
+        existing is None
+        and run.view.is_known
+        and target not in DOCUMENTS
+        and is_reference_path(target)
+        and entry is None
+    ):
+        run.find("new-document", f"{target} would be a new file: a person decides", "Target document")
     if entry is None and (heading := _same_heading(existing, content, target)):
         what = f"{target} already has a section {heading!r}; use another heading, or add to that section"
         run.find("same-heading", what, "Suggested document content")
@@ -81,6 +93,10 @@ def decide_document(run: PolicyRun) -> Decision:
         what = f"{target} would exceed {run.config.limits.document_bytes} bytes; move details to cards"
         run.find("over-budget", what, "Target document")
     return run.decision("routed", target, addition)
+
+
+def _is_table_or_journal(path: str) -> bool:
+    return find_table(path) is not None or is_journal_path(path)
 
 
 def _entry(run: PolicyRun, target: str, content: str) -> JournalAddition:

@@ -27,7 +27,8 @@ from truekeep.handoffs.policy.text_checks import (
     find_credentials,
     written_day,
 )
-from truekeep.memory.card import is_journal_path
+from truekeep.memory.card import REFERENCE_FOLDERS, is_journal_path
+from truekeep.memory.lessons import find_table
 from truekeep.text import unicode
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets import scanner
@@ -143,7 +144,8 @@ def _retarget(handoff: Handoff, target: str) -> Handoff:
     if (
         target in DOCUMENTS
         or target in PROTECTED
-        or target.startswith(("rules/", ".learnings/"))
+        or target.startswith(("rules/", *(f"{folder}/" for folder in REFERENCE_FOLDERS)))
+        or find_table(target) is not None
         or is_journal_path(target)
     ):
         content = handoff.document_content or handoff.card_content

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 import click
 
 from truekeep.core.dates import many
-from truekeep.core.machine import person
-from truekeep.interfaces.cli.options import in_workspace
+from truekeep.core.machine import person, running_harness
+from truekeep.interfaces.cli.options import in_workspace, in_workspace_if_any, repo_option, repository_root
 from truekeep.interfaces.cli.output import Shown, emit, how_to_undo
 from truekeep.interfaces.cli.session import TextCommand
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import style, warning
 from truekeep.memory.lessons import CORRECTION, POLICY
+from truekeep.workspace import producer
+from truekeep.workspace.notes import LessonAuthor, correction_cells, policy_cells
 
 if TYPE_CHECKING:
     from truekeep.memory.lessons import LessonFile, LessonTable
@@ -50,17 +53,28 @@ def gating() -> None:
 @click.option(
     "--applies-to", "applies", default="", metavar="TEXT", help="Repository, path or language. [default: all]"
 )
-@in_workspace
-def add_correction(opened: Workspace, wrong: str, instead: str, applies: str) -> None:
+@repo_option
+@in_workspace_if_any
+def add_correction(opened: Workspace | None, wrong: str, instead: str, applies: str, repo: str | None) -> None:
     """Add a correction.
 
-    A row that already exists is not added twice. Exit 3 if the text is not allowed in the table (a credential,
-    invisible characters, or empty), 4 if this machine is not the canonical host.
+    A row that already exists is not added twice. On a machine that is not the canonical host it becomes a handoff,
+    which the host puts up for review. Exit 3 if the text is not allowed in the table (a credential, invisible
+    characters, or empty), 4 if this machine is not the host and this is not a repository.
 
     Example: truekeep note correction add 'Pushed to main' --instead 'Open a pull request' --applies-to acme/shop
     """
-    row = opened.notes.add_correction(wrong, instead=instead, applies=applies, actor=person())
+    by = _author(repo)
+    if opened is not None:
+        row = opened.notes.add_correction(wrong, instead=instead, applies=applies, by=by)
+    else:
+        today = datetime.now().astimezone().date()
+        row = producer.leave_lesson(CORRECTION, correction_cells(wrong, instead, applies, today), by)
     _emit_added("correction-add", row)
+
+
+def _author(repo: str | None) -> LessonAuthor:
+    return LessonAuthor(person(), running_harness(), repository_root(repo))
 
 
 @correction.command("list")
@@ -77,15 +91,22 @@ def list_corrections(opened: Workspace) -> None:
 @click.option("--when", "trigger", required=True, metavar="TEXT", help="Situation that triggers the rule.")
 @click.option("--do", "action", required=True, metavar="TEXT", help="What to do then.")
 @click.option("--because", default="", metavar="TEXT", help="What went wrong.")
-@in_workspace
-def add_policy(opened: Workspace, trigger: str, action: str, because: str) -> None:
+@repo_option
+@in_workspace_if_any
+def add_policy(opened: Workspace | None, trigger: str, action: str, because: str, repo: str | None) -> None:
     """Add a policy, with the next number.
 
-    A row that already exists is not added twice. Exit codes as for `truekeep note correction add`.
+    A row that already exists is not added twice. Elsewhere than on the canonical host, and exit codes: as for
+    `truekeep note correction add`.
 
     Example: truekeep note gating add --when 'releasing the shop' --do 'run the smoke test'
     """
-    _emit_added("gating-add", opened.notes.add_policy(trigger, action=action, because=because, actor=person()))
+    by = _author(repo)
+    if opened is not None:
+        row = opened.notes.add_policy(trigger, action=action, because=because, by=by)
+    else:
+        row = producer.leave_lesson(POLICY, policy_cells(trigger, action, because), by)
+    _emit_added("gating-add", row)
 
 
 @gating.command("list")
@@ -102,6 +123,8 @@ def _emit_added(kind: str, row: LessonRow) -> None:
     place = f"{row.path}:{row.line}" + (f", number {row.number}" if row.number else "")
     is_added = row.entry is not None
     told = f"{style('added', fg='green')} {place}{how_to_undo(row.entry)}" if is_added else f"already there: {place}"
+    if row.handoff:
+        told = f"{style('handed in', fg='green')} {row.handoff} for the canonical host, where a person reviews it"
     emit(kind, {**row._asdict(), "added": is_added}, [told])
 
 
