@@ -20,6 +20,11 @@ from truekeep.text.secrets.scanner import withhold
 
 COMMAND_TIMEOUT = 180.0  # seconds; OpenClaw takes half a minute on a busy machine
 
+_EDITORS = (
+    *(".vscode", ".vscode-server", ".vscode-insiders", ".vscode-oss", ".cursor", ".cursor-server"),
+    *(".windsurf", ".windsurf-server", ".local/share/code-server"),
+)
+
 Hooks = Literal["", "ready", "untrusted", "modified", "unknown", "off"]
 
 
@@ -84,11 +89,24 @@ class Harness(Protocol):
 
 
 def find_program(name: str, homes: Homes) -> str | None:
-    """The harness's program, on PATH or where its installer puts it; None if not found."""
-    places = (homes.home / ".local" / "bin", homes.claude / "local")
+    """The harness's program: on PATH, where its installer puts it, or in an editor's extension; None if not found."""
+    places = (homes.home / ".local" / "bin", homes.claude / "local", *_extension_folders(name, homes))
     return child_process.find_program(name) or next(
         (str(place / name) for place in places if os.access(place / name, os.X_OK) and (place / name).is_file()), None
     )
+
+
+def _extension_folders(name: str, homes: Homes) -> list[Path]:
+    """Folders of the program in editors' extensions, the latest installed first. An update replaces the folder."""
+    if name != "claude":
+        return []
+    found = [
+        folder
+        for editor in _EDITORS
+        for inner in ("resources/native-binary", "bin")
+        for folder in (homes.home / editor).glob(f"extensions/anthropic.claude-code-*/{inner}")
+    ]
+    return sorted(found, key=lambda folder: folder.stat().st_mtime, reverse=True)
 
 
 def run_call(call: HarnessCommand, homes: Homes) -> str:

@@ -201,9 +201,10 @@ def _choose(wish: Wish, programs: Mapping[str, str | None], homes: Homes) -> tup
         is_wanted = bool(wish.named) or wish.is_named_place
         if programs[name]:
             chosen.append(name)
-        elif wish.root and is_wanted and name != "openclaw":
+        elif is_wanted and name != "openclaw" and (wish.root or _has_settings(name, homes)):
             chosen.append(name)
-            skipped.append((name, f"{_absence(name, homes)}; only files in this repository are written"))
+            rest = "only files in this repository are written" if wish.root else "only the closeout rule is written"
+            skipped.append((name, f"{_absence(name, homes)}; {rest}"))
         else:
             skipped.append((name, _absence(name, homes)))
     return chosen, skipped
@@ -211,10 +212,12 @@ def _choose(wish: Wish, programs: Mapping[str, str | None], homes: Homes) -> tup
 
 def _absence(name: str, homes: Homes) -> str:
     """Why a harness counts as not installed. One with settings may be an alias, or an editor's own copy."""
+    return "not on PATH, though it has settings here" if _has_settings(name, homes) else "not installed"
+
+
+def _has_settings(name: str, homes: Homes) -> bool:
     settings = {"claude": homes.claude, "codex": homes.codex}.get(name)  # OpenClaw's folder contains our workspace
-    if settings is not None and settings.is_dir():
-        return "not on PATH, though it has settings here"
-    return "not installed"
+    return settings is not None and settings.is_dir()
 
 
 def bundle_files(homes: Homes) -> dict[Path, str]:

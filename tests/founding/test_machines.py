@@ -1,0 +1,97 @@
+"""Document 000 (and what an install implies): machines, connections, and a host that ran the document's own ingester."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.helpers import git_repo, run_cli
+
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture
+def program_on_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`truekeep` as harnesses find it, and no harness."""
+    monkeypatch.setenv("PATH", f"{BIN}:/usr/bin:/bin")
+
+
+# Closeout instruction into ~/.claude/CLAUDE.md.
+
+
+def test_closeout_rule_for_the_user_of_an_editor_extension(own_home: Path, program_on_path: None) -> None:
+    (own_home / ".claude").mkdir()
+    done = run_cli("connect", "--user", "--harness", "claude", "--yes")
+    assert done.returncode == 0, done.stderr
+    assert "only the closeout rule is written" in done.stderr + done.stdout
+    assert "truekeep handoff new" in (own_home / ".claude/CLAUDE.md").read_text()
+    assert run_cli("disconnect", "--user", "--yes").returncode == 0
+    assert list((own_home / ".claude").iterdir()) == []
+
+
+def test_the_program_in_an_editor_extension_is_used(own_home: Path, program_on_path: None) -> None:
+    (own_home / ".claude").mkdir()
+    for version, second in (("2.1.9", 1), ("2.1.10", 2)):
+        folder = own_home / f".vscode/extensions/anthropic.claude-code-{version}-linux-x64/resources/native-binary"
+        folder.mkdir(parents=True)
+        program = folder / "claude"
+        program.write_text(f'#!/bin/sh\necho "{version} $*" >> "$HOME/calls"\n')
+        program.chmod(0o755)
+        os.utime(folder, (second, second))
+    run_cli("connect", "--user", "--harness", "claude", "--yes")
+    calls = (own_home / "calls").read_text().splitlines()
+    assert calls[-1] == "2.1.10 plugin install truekeep@truekeep"
+
+
+def test_no_user_files_are_written_for_a_harness_without_settings(own_home: Path, program_on_path: None) -> None:
+    assert run_cli("connect", "--user", "--harness", "claude", "--yes").returncode == 1
+    assert not (own_home / ".claude").exists()
+
+
+# Fresh install passes its own doctor.
+
+
+def test_a_fresh_producer_passes_its_own_doctor(tmp_path: Path, own_home: Path, program_on_path: None) -> None:
+    exchange = tmp_path / "exchange.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(exchange)], check=True)
+    git_repo(own_home / "repos" / "app")
+    host = {"HOME": str(tmp_path / "host")}
+    assert run_cli("init", **host).returncode == 0
+    route = ("--via", "git", "--remote", str(exchange))
+    assert run_cli("sync", "add", "laptop", *route, **host).returncode == 0
+    key = run_cli("sync", "key", **host).stdout.split()[-1]
+    laptop = {"TRUEKEEP_MACHINE_ID": "laptop"}
+    sent = run_cli("connect", "machine", "--repo", "~/repos/*", *route, "--host-key", key, "--yes", **laptop)
+    assert sent.returncode == 0, sent.stderr
+    for machine in (laptop, host):
+        done = run_cli("doctor", **machine)
+        assert (done.returncode, "broken" in done.stdout, "problem " in done.stdout) == (0, False, False), done.stdout
+    open_to_others = [path for path in (own_home / ".local/state/truekeep").iterdir() if path.stat().st_mode & 0o077]
+    assert open_to_others == []
+
+
+# Workspace at ~/.openclaw/workspace, configurable by agents.defaults.workspace.
+
+
+def test_init_uses_the_workspace_of_openclaw(own_home: Path) -> None:
+    (own_home / "clawd").mkdir()
+    (own_home / "clawd/MEMORY.md").write_text("# Memory\n")
+    (own_home / ".openclaw").mkdir()
+    (own_home / ".openclaw/openclaw.json").write_text('{ // mine\n agents: { defaults: { workspace: "~/clawd", }, }, }')
+    done = run_cli("init", "--json")
+    assert json.loads(done.stdout)["workspace"] == str(own_home / "clawd")
+    assert not (own_home / ".openclaw/workspace").exists()
+    run_cli("note", "log", "The port is 7100.")
+    assert list((own_home / "clawd/memory").glob("20*.md"))
+
+
+def test_another_workspace_names_the_one_of_openclaw(tmp_path: Path, own_home: Path) -> None:
+    (own_home / ".openclaw").mkdir()
+    (own_home / ".openclaw/openclaw.json").write_text("{agents: {defaults: {workspace: '~/clawd'}}}")
+    done = run_cli("init", str(tmp_path / "memory"))
+    assert "OpenClaw keeps its own memory in ~/clawd" in done.stdout
