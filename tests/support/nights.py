@@ -180,7 +180,7 @@ class Nights:
         for number in range(2):
             before = tree(self.year.workspace)
             with self.year.opened() as workspace:
-                for name, step in plan_steps(workspace, side_of(workspace), is_quiet=False, now=self.year.now):
+                for name, step in plan_steps(workspace, side_of(workspace), is_paused=False, now=self.year.now):
                     if problem := step().problem:
                         self._miss(f"the job's step {name}: {problem}")
             if number and (changed := _changed(before, tree(self.year.workspace))):

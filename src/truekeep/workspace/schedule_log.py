@@ -4,7 +4,7 @@
     2026-11-16T11:00:00Z 0.7s reached=2 brought=0 receipts=0 processed=0 … NO_UPDATES
 
 No line: it did not run. NO_UPDATES: it ran, and no handoff came or was filed. FILED: some were. CHANGED: none was, but
-upkeep rewrote memory or proposed something. QUIET_HOURS: nothing was filed, because of them. BUSY: the run before is
+upkeep rewrote memory or proposed something. PAUSED: nothing was filed at this hour. BUSY: the run before is
 still going on. FAILED: which steps, and why; the others were done.
 """
 
@@ -23,9 +23,10 @@ from truekeep.text.unicode import clip, printable
 
 LOG = "schedule.log"
 FILED, CHANGED, NO_UPDATES = "FILED", "CHANGED", "NO_UPDATES"
-QUIET_HOURS, BUSY, FAILED = "QUIET_HOURS", "BUSY", "FAILED"
+PAUSED, BUSY, FAILED = "PAUSED", "BUSY", "FAILED"
+_EARLIER = {"QUIET_HOURS": PAUSED}  # endings as earlier versions wrote them
 _LINE = re.compile(
-    r"(\S+) (\d+(?:\.\d+)?)s((?: [a-z_]+=\S+)*) (FILED|CHANGED|NO_UPDATES|QUIET_HOURS|BUSY|FAILED)(?: (.*))?\Z"
+    r"(\S+) (\d+(?:\.\d+)?)s((?: [a-z_]+=\S+)*) (FILED|CHANGED|NO_UPDATES|PAUSED|QUIET_HOURS|BUSY|FAILED)(?: (.*))?\Z"
 )
 MAX_LOG_BYTES = 65_536
 _STEPS = {
@@ -70,7 +71,8 @@ def parse_run(line: str) -> Run | None:
     except ValueError:
         return None
     counts = dict(pair.split("=", 1) for pair in match[3].split())
-    return Run(at, float(match[2]), counts, match[4], match[5] or "") if at.tzinfo else None
+    ending = _EARLIER.get(match[4], match[4])
+    return Run(at, float(match[2]), counts, ending, match[5] or "") if at.tzinfo else None
 
 
 def append_run(state: Path, run: Run) -> None:
@@ -124,7 +126,7 @@ def failed_steps(run: Run) -> dict[str, str]:
 def still_failed(runs: list[Run], *, now: datetime) -> dict[str, tuple[datetime, str]]:
     """The steps whose last outcome was a failure, with when and why.
 
-    A step that was skipped, as in quiet hours, keeps its state; one that this machine no longer runs is forgotten.
+    A step that was skipped, as in pause hours, keeps its state; one that this machine no longer runs is forgotten.
     """
     found: dict[str, tuple[datetime, str]] = {}
     for run in runs:

@@ -35,6 +35,6 @@ def test_routes_and_timers_of_folders_of_any_name(tmp_path: Path, monkeypatch: p
     assert read_routes(tmp_path) == {"laptop": route}
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     (tmp_path / "truekeep").mkdir()
-    agreed = ScheduleSettings(every=30, system="cron", quiet_hours=None, workspace=name, installed_at="", made=(name,))
+    agreed = ScheduleSettings(every=30, system="cron", hours=None, workspace=name, installed_at="", made=(name,))
     write_settings("truekeep", agreed)
     assert read_settings("truekeep") == agreed

@@ -890,7 +890,7 @@ def test_a_record_that_cannot_be_read(connected: Place, own_home: Path) -> None:
 
 
 def installed(place: Place) -> None:
-    install(place.workspace, every=30, quiet_hours=None, system="cron", at="2026-11-15T11:50:00Z")
+    install(place.workspace, every=30, hours=None, system="cron", at="2026-11-15T11:50:00Z")
 
 
 def scheduled(place: Place, *, fix: bool = False) -> list[CheckResult]:

@@ -30,11 +30,11 @@ from truekeep.integrations.schedule.base import choose
 from truekeep.integrations.schedule.config import NAME, Job, job_name, plan_job, read_settings, settings_path
 from truekeep.integrations.schedule.install import find, install, remove
 from truekeep.integrations.schedule.intervals import (
-    QuietHours,
+    FilingHours,
     even_every,
     next_even,
     parse_every,
-    parse_quiet_hours,
+    parse_hours,
     render_every,
 )
 from truekeep.integrations.schedule.run import run_job
@@ -100,18 +100,18 @@ def test_next_even() -> None:
         ("22:00-06:00", "12:00", False),
     ],
 )
-def test_quiet_hours(hours: str, at: str, quiet: bool) -> None:
-    parsed = parse_quiet_hours(hours)
+def test_pause_hours(hours: str, at: str, quiet: bool) -> None:
+    parsed = parse_hours(hours, is_pause=True)
     assert parsed is not None
-    assert str(parsed) == hours
-    assert parsed.holds(datetime.fromisoformat(f"2026-11-16T{at}:00+01:00")) is quiet
+    assert parsed.span == parsed.paused == hours
+    assert parsed.allows(datetime.fromisoformat(f"2026-11-16T{at}:00+01:00")) is not quiet
 
 
-def test_quiet_hours_that_are_none() -> None:
-    assert parse_quiet_hours("none") is None
+def test_hours_that_are_none() -> None:
+    assert parse_hours("none", is_pause=True) is None
     for text in ("9-18", "25:00-06:00", "09:60-10:00", "09:00-09:00", "09:00", "09:00-18:00x"):
         with pytest.raises(BadInput):
-            parse_quiet_hours(text)
+            parse_hours(text, is_pause=True)
 
 
 # --- The crontab ----------------------------------------------------------------------------------------------------
@@ -417,15 +417,15 @@ AT = "2026-11-15T12:00:00Z"
 
 
 def test_another_system_takes_the_place_of_the_first(crontab: Path, own_home: Path) -> None:
-    placed = install(None, every=30, quiet_hours=None, system="cron", at=AT)
+    placed = install(None, every=30, hours=None, system="cron", at=AT)
     assert not placed.is_update
-    hours = parse_quiet_hours("22:00-06:00")
-    placed = install(None, every=45, quiet_hours=hours, system="systemd", at=AT)
+    hours = parse_hours("22:00-06:00", is_pause=True)
+    placed = install(None, every=45, hours=hours, system="systemd", at=AT)
     assert placed.is_update
     assert not crontab.exists()
     settings = read_settings(NAME)
     assert settings is not None
-    assert (settings.every, settings.system, settings.quiet_hours) == (45, "systemd", hours)
+    assert (settings.every, settings.system, settings.hours) == (45, "systemd", hours)
     assert remove(None) == ("systemd",)
     assert not settings_path().exists()
     assert find(NAME) is None
@@ -436,7 +436,7 @@ def test_another_system_takes_the_place_of_the_first(crontab: Path, own_home: Pa
 def test_each_workspace_has_its_own(crontab: Path, tmp_path: Path, own_home: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     for path in (one, other, None):
-        install(path, every=30, quiet_hours=None, system="cron", at=AT)
+        install(path, every=30, hours=None, system="cron", at=AT)
     assert crontab.read_bytes().count(b"truekeep:begin") == 3
     assert f"--workspace {one}".encode() in crontab.read_bytes()
     assert job_name(own_home / ".openclaw" / "workspace") == NAME != job_name(one)
@@ -488,7 +488,7 @@ def test_auto_prefers_what_would_run(crontab: Path, tmp_path: Path, monkeypatch:
 def test_install_status_remove_from_the_command_line(place: Place, crontab: Path) -> None:
     crontab.write_bytes(THEIRS)
     at = ("--workspace", str(place.workspace))
-    done = run_cli("schedule", "install", "--every", "45m", "--quiet-hours", "22:00-06:00", "--system", "cron", *at)
+    done = run_cli("schedule", "install", "--every", "45m", "--pause-hours", "22:00-06:00", "--system", "cron", *at)
     assert done.returncode == 0
     assert "installed every 30m by cron, nothing filed 22:00-06:00" in done.stdout
     assert "45m" in done.stderr
@@ -563,9 +563,9 @@ def test_status_of_one_that_stopped(place: Place, crontab: Path) -> None:
 # --- A run ----------------------------------------------------------------------------------------------------------
 
 
-def job_of(place: Place, *, quiet: QuietHours | None = None, now: datetime = NOW) -> Run:
+def job_of(place: Place, *, quiet: FilingHours | None = None, now: datetime = NOW) -> Run:
     with place.open(now=now) as workspace:
-        return run_job(workspace, side_of(workspace), now=lambda: now, quiet_hours=quiet, patience=0)
+        return run_job(workspace, side_of(workspace), now=lambda: now, hours=quiet, patience=0)
 
 
 def last_line(place: Place) -> str:
@@ -592,16 +592,16 @@ def test_run_that_files(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_nothing_is_filed_in_quiet_hours(place: Place) -> None:
+def test_nothing_is_filed_in_pause_hours(place: Place) -> None:
     place.leave(a_handoff())
     old = place.leave(a_handoff(), name="2026-09-01-0900-old.md", inbox=place.inbox / "processed", age=86_400)
     later = datetime.now(UTC) + timedelta(days=100)
-    quiet = parse_quiet_hours(f"{later:%H}:00-{later + timedelta(hours=1):%H}:59")
+    quiet = parse_hours(f"{later:%H}:00-{later + timedelta(hours=1):%H}:59", is_pause=True)
     run = job_of(place, quiet=quiet, now=later)
-    assert run.ending == "QUIET_HOURS"
+    assert run.ending == "PAUSED"
     assert "processed" not in run.counts
     assert "indexed" in run.counts
-    assert last_line(place).endswith(" QUIET_HOURS")
+    assert last_line(place).endswith(" PAUSED")
     assert place.waiting()
     assert old.exists()
     assert job_of(place, now=later).ending == "FILED"
@@ -609,15 +609,15 @@ def test_nothing_is_filed_in_quiet_hours(place: Place) -> None:
 
 
 @pytest.mark.slow
-def test_quiet_hours_are_those_of_install_unless_told_otherwise(place: Place, crontab: Path) -> None:
+def test_hours_are_those_of_install_unless_told_otherwise(place: Place, crontab: Path) -> None:
     at = ("--workspace", str(place.workspace))
-    run_cli("schedule", "install", "--system", "cron", "--quiet-hours", "00:00-23:59", *at)
+    run_cli("schedule", "install", "--system", "cron", "--pause-hours", "00:00-23:59", *at)
     now = datetime.now().astimezone()
     if (now.hour, now.minute) == (23, 59):
         pytest.skip("the one minute that is not quiet")
-    assert json.loads(run_cli("schedule", "run", "--json", *at).stdout)["ending"] == "QUIET_HOURS"
+    assert json.loads(run_cli("schedule", "run", "--json", *at).stdout)["ending"] == "PAUSED"
     assert json.loads(run_cli("schedule", "run", "--json", "--now", *at).stdout)["ending"] == "NO_UPDATES"
-    done = run_cli("schedule", "run", "--json", "--quiet-hours", "none", *at)
+    done = run_cli("schedule", "run", "--json", "--pause-hours", "none", *at)
     assert json.loads(done.stdout)["ending"] == "NO_UPDATES"
 
 
@@ -749,7 +749,7 @@ def test_a_host_that_was_superseded_or_gave_it_up(place: Place, own_home: Path) 
 
 @pytest.mark.slow
 def test_a_typo_is_no_run(place: Place, own_home: Path) -> None:
-    done = run_cli("schedule", "run", "--quiet-hours", "lunch", "--workspace", str(place.workspace))
+    done = run_cli("schedule", "run", "--pause-hours", "lunch", "--workspace", str(place.workspace))
     assert done.returncode == 3
     assert not (place.workspace / ".truekeep" / "logs" / "schedule.log").exists()
     assert not (own_home / ".local" / "state" / "truekeep" / "logs" / "schedule.log").exists()

@@ -1019,8 +1019,8 @@ def test_the_job_forgets_on_purpose(place: Place) -> None:
     day = f"{datetime.now().astimezone() - timedelta(days=20):%Y-%m-%d}"
     put(place, f"memory/{day}.md", "- [context|i=0.3] Wombat\n")
     at = ("-w", str(place.workspace))
-    quiet = json.loads(run_cli("schedule", "run", "--json", "--quiet-hours", "00:00-23:59", *at).stdout)
-    if quiet["ending"] == "QUIET_HOURS":
+    quiet = json.loads(run_cli("schedule", "run", "--json", "--pause-hours", "00:00-23:59", *at).stdout)
+    if quiet["ending"] == "PAUSED":
         assert not (place.workspace / ".truekeep" / DECAY_FILE).exists()
     done = json.loads(run_cli("schedule", "run", "--json", "--now", *at).stdout)
     assert done["ending"] == "NO_UPDATES"

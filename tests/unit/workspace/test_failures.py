@@ -21,7 +21,7 @@ from truekeep.workspace.check import Check
 from truekeep.workspace.failures import failed_runs
 from truekeep.workspace.machine_role import side_of
 from truekeep.workspace.maintenance import TidyReport
-from truekeep.workspace.schedule_log import BUSY, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run, still_failed
+from truekeep.workspace.schedule_log import BUSY, FAILED, FILED, NO_UPDATES, PAUSED, Run, append_run, still_failed
 
 SAID = "a text of memory"
 NOW = datetime(2026, 11, 17, 12, 0, tzinfo=UTC)
@@ -64,10 +64,10 @@ def test_a_step_is_failed_until_its_next_good_run() -> None:
 
 
 def test_a_step_that_was_passed_over_did_not_go_well() -> None:
-    assert failing(BROKEN, (QUIET, QUIET_HOURS, "")) == failing(BROKEN)
+    assert failing(BROKEN, (QUIET, PAUSED, "")) == failing(BROKEN)
     index = (without("indexed", "reconciled"), FAILED, "index: the disk is full; reconcile: no; sync: gone (x; y)")
     assert failing(index) == {"index": "the disk is full", "reconcile": "no", "sync": "gone (x; y)"}
-    assert failing(index, (QUIET, QUIET_HOURS, "")) == {"reconcile": "no"}
+    assert failing(index, (QUIET, PAUSED, "")) == {"reconcile": "no"}
     assert failing(BROKEN, (without("indexed"), FAILED, "index: the disk is full")) == {"index": "the disk is full"}
 
 

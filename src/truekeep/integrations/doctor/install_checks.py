@@ -419,9 +419,9 @@ def _reinstall(context: CheckContext) -> str:
     name = job_name(path)
     known, there = read_settings(name), find(name)
     every = (known.every if known is not None else 0) or (there[1].every if there is not None else 0) or 30
-    quiet = known.quiet_hours if known is not None else None
+    hours = known.hours if known is not None else None
     at = as_stamp(context.now())
-    placed = install(path, every=every, quiet_hours=quiet, system=there[0] if there else "auto", at=at)
+    placed = install(path, every=every, hours=hours, system=there[0] if there else "auto", at=at)
     return f"installed again by {placed.system}"
 
 

@@ -19,7 +19,7 @@ from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.machine import own_state
 from truekeep.core.model import WORKSPACE
 from truekeep.core.toml import read_toml, render_text
-from truekeep.integrations.schedule.intervals import QuietHours, parse_every, parse_quiet_hours, render_every
+from truekeep.integrations.schedule.intervals import FilingHours, parse_every, parse_hours, render_every
 
 FILE = "schedule.toml"
 NAME = "truekeep"
@@ -52,7 +52,7 @@ class ScheduleSettings(NamedTuple):
 
     every: int  # minutes
     system: str
-    quiet_hours: QuietHours | None = None
+    hours: FilingHours | None = None  # when handoffs are filed; None: always
     workspace: str = ""
     installed_at: str = ""  # UTC
     made: tuple[str, ...] = ()  # folders, and the crontab, that install made
@@ -114,7 +114,7 @@ def read_settings(name: str) -> ScheduleSettings | None:
         return ScheduleSettings(
             every=parse_every(_text(table, "every")),
             system=_text(table, "system"),
-            quiet_hours=parse_quiet_hours(_text(table, "quiet_hours")),
+            hours=_hours(table),
             workspace=_text(table, "workspace"),
             installed_at=_text(table, "installed_at"),
             made=tuple(str(item) for item in table.get("made", ())),
@@ -131,7 +131,7 @@ def write_settings(name: str, settings: ScheduleSettings | None) -> None:
     else:
         tables[name] = {
             "every": render_every(settings.every),
-            "quiet_hours": str(settings.quiet_hours or ""),
+            **({_hours_key(settings.hours): settings.hours.span} if settings.hours else {}),
             "system": settings.system,
             "workspace": settings.workspace,
             "installed_at": settings.installed_at,
@@ -142,7 +142,7 @@ def write_settings(name: str, settings: ScheduleSettings | None) -> None:
         path.unlink(missing_ok=True)
         return
     lines = [
-        "# How often truekeep runs here, and when it files nothing. `truekeep schedule install` writes this file.\n"
+        "# How often truekeep runs here, and when it files handoffs. `truekeep schedule install` writes this file.\n"
     ]
     for key, table in sorted(tables.items()):
         lines.append(f"\n[{key}]\n")
@@ -159,6 +159,19 @@ def _rendered(value: Any) -> str:
 def _read_all() -> dict[str, dict[str, Any]]:
     given = read_toml(settings_path(), hint="correct it, or remove it and run `truekeep schedule install`")
     return {name: table for name, table in given.items() if isinstance(table, dict)}
+
+
+def _hours_key(hours: FilingHours) -> str:
+    return "pause_hours" if hours.is_pause else "ingest_hours"
+
+
+def _hours(table: Mapping[str, Any]) -> FilingHours | None:
+    """The hours of a job. `quiet_hours` is what earlier versions called pause_hours."""
+    pause = parse_hours(_text(table, "pause_hours") or _text(table, "quiet_hours"), is_pause=True)
+    ingest = parse_hours(_text(table, "ingest_hours"), is_pause=False)
+    if pause and ingest:
+        raise BadInput("it has both ingest_hours and pause_hours")
+    return pause or ingest
 
 
 def _text(table: Mapping[str, Any], key: str) -> str:

@@ -15,7 +15,7 @@ from truekeep.integrations.schedule.config import (
     read_settings,
     write_settings,
 )
-from truekeep.integrations.schedule.intervals import QuietHours
+from truekeep.integrations.schedule.intervals import FilingHours
 
 
 class InstallResult(NamedTuple):
@@ -28,9 +28,7 @@ class InstallResult(NamedTuple):
     is_update: bool
 
 
-def install(
-    workspace: Path | None, *, every: int, quiet_hours: QuietHours | None, system: str, at: str
-) -> InstallResult:
+def install(workspace: Path | None, *, every: int, hours: FilingHours | None, system: str, at: str) -> InstallResult:
     """Install the schedule, or update it. Removes it from other back ends, so that nothing runs twice."""
     job = plan_job(workspace, every)
     known = read_settings(job.name)
@@ -41,7 +39,7 @@ def install(
     settings = ScheduleSettings(
         every=installed.every,
         system=chosen,
-        quiet_hours=quiet_hours,
+        hours=hours,
         workspace=str(workspace or ""),
         installed_at=at,
         made=tuple(dict.fromkeys((*installed.made, *made))),

@@ -1,4 +1,4 @@
-"""Intervals and quiet hours: parsing and rendering. Pure."""
+"""Intervals, and the hours in which handoffs are filed: parsing and rendering. Pure."""
 
 from __future__ import annotations
 
@@ -41,33 +41,45 @@ def next_even(now: datetime, minutes: int) -> datetime:
     return minute + timedelta(minutes=minutes - past % minutes)
 
 
-class QuietHours(NamedTuple):
-    """A local time of day in which nothing is filed. If it ends before it begins, it goes past midnight."""
+class FilingHours(NamedTuple):
+    """Local hours in which handoffs are filed, or are not. If they end before they begin, they go past midnight."""
 
     begin: time
     end: time
+    is_pause: bool = False  # nothing is filed in it; otherwise, only in it
 
-    def holds(self, now: datetime) -> bool:
-        at = now.time()
+    def allows(self, now: datetime) -> bool:
+        return self._contains(now.time()) != self.is_pause
+
+    def _contains(self, at: time) -> bool:
         if self.begin <= self.end:
             return self.begin <= at < self.end
         return at >= self.begin or at < self.end
 
-    def __str__(self) -> str:
+    @property
+    def span(self) -> str:
         return f"{self.begin:%H:%M}-{self.end:%H:%M}"
 
+    @property
+    def paused(self) -> str:
+        """The span in which nothing is filed."""
+        return self.span if self.is_pause else f"{self.end:%H:%M}-{self.begin:%H:%M}"
 
-def parse_quiet_hours(text: str) -> QuietHours | None:
-    """Parse quiet hours such as 09:00-18:00; None for "" and "none"."""
+    def __str__(self) -> str:
+        return f"nothing filed {self.span}" if self.is_pause else f"filed only {self.span}"
+
+
+def parse_hours(text: str, *, is_pause: bool) -> FilingHours | None:
+    """Parse a span such as 01:00-05:00; None for "" and "none"."""
     if text.strip().lower() in ("", "none"):
         return None
     match = _HOURS.match(text.strip())
     try:
-        hours = match and QuietHours(time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4])))
+        begin, end = (time(int(match[1]), int(match[2])), time(int(match[3]), int(match[4]))) if match else (None, None)
     except ValueError:
-        hours = None
-    if not hours:
-        raise BadInput(f"{text[:40]!r} is not a time range", hint="such as 09:00-18:00, or 22:00-06:00, or none")
-    if hours.begin == hours.end:
+        begin = end = None
+    if begin is None or end is None:
+        raise BadInput(f"{text[:40]!r} is not a time range", hint="such as 01:00-05:00, or 22:00-06:00, or none")
+    if begin == end:
         raise BadInput(f"{text} begins and ends at the same time", hint="give two different times")
-    return hours
+    return FilingHours(begin, end, is_pause)

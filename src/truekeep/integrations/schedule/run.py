@@ -1,7 +1,7 @@
 """One run of the job: sync, ingest, transcripts, index, verify, decay, tidy, reconcile, each on its own.
 
 A step that fails is reported, and the next ones still run. Only the canonical host files handoffs; other machines sync
-and store transcripts. In quiet hours nothing is filed and nothing removed.
+and store transcripts. Outside of the hours for filing, nothing is filed and nothing removed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from truekeep.core.errors import Busy, TruekeepError, is_database_error
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.handoffs.sync.runner import run_routes
-from truekeep.integrations.schedule.intervals import QuietHours
+from truekeep.integrations.schedule.intervals import FilingHours
 from truekeep.workspace import producer
 from truekeep.workspace.machine_role import is_astray
 from truekeep.workspace.maintenance import Maintenance
-from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, QUIET_HOURS, Run, append_run
+from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, PAUSED, Run, append_run
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact
@@ -55,7 +55,7 @@ def run_job(
     side: LocalMachine,
     *,
     now: Callable[[], datetime],
-    quiet_hours: QuietHours | None = None,
+    hours: FilingHours | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     patience: float = LOCK_WAIT_SECONDS,
 ) -> Run:
@@ -67,13 +67,13 @@ def run_job(
         if not held:
             append_run(side.state, Run(started, 0.0, {}, BUSY))
             raise Busy("another run of the schedule is going on", hint="`truekeep schedule status` shows since when")
-        is_quiet = side.is_host and quiet_hours is not None and quiet_hours.holds(started)
+        is_paused = side.is_host and hours is not None and not hours.allows(started)
         steps = []
-        for name, work in plan_steps(workspace, side, is_quiet=is_quiet, now=now):
+        for name, work in plan_steps(workspace, side, is_paused=is_paused, now=now):
             step = _run_step(name, work, patience)
             steps.append(step)
             on_step(step)
-        ending, why = _ending(steps, is_quiet)
+        ending, why = _ending(steps, is_paused)
         if ending != FAILED and workspace is not None and not side.is_host:
             why = "; ".join(filter(None, (_elsewhere(workspace), why)))
         if workspace is not None:
@@ -84,7 +84,7 @@ def run_job(
 
 
 def plan_steps(
-    workspace: Workspace | None, side: LocalMachine, *, is_quiet: bool, now: Callable[[], datetime]
+    workspace: Workspace | None, side: LocalMachine, *, is_paused: bool, now: Callable[[], datetime]
 ) -> list[tuple[str, Work]]:
     """Return the steps of this machine, in order. Transcripts come before the index, which includes them."""
     steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
@@ -92,14 +92,14 @@ def plan_steps(
         if workspace is not None and is_astray(workspace):
             steps.append(("ingest", lambda: _ingest(workspace)))  # refuses, and names the canonical host
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
-    if not is_quiet:
+    if not is_paused:
         steps.append(("ingest", lambda: _ingest(workspace)))
     steps += [
         ("transcripts", lambda: _transcripts(workspace)),
         ("index", lambda: _index(workspace)),
         ("verify", lambda: _verify(workspace)),
     ]
-    return steps if is_quiet else [*steps, *plan_upkeep(workspace)]
+    return steps if is_paused else [*steps, *plan_upkeep(workspace)]
 
 
 def plan_upkeep(workspace: Workspace) -> list[tuple[str, Work]]:
@@ -155,14 +155,14 @@ def _counts(steps: list[Step]) -> dict[str, str]:
     return {key: str(value) for step in steps for key, value in step.counts.items()}
 
 
-def _ending(steps: list[Step], is_quiet: bool) -> tuple[str, str]:
+def _ending(steps: list[Step], is_paused: bool) -> tuple[str, str]:
     failed = "; ".join(f"{step.name}: {step.problem}" for step in steps if step.problem)
     if failed:
         return FAILED, failed
     unreached = "; ".join(route for step in steps for route in step.unreached)
     why = f"unreached {unreached}" if unreached else ""
-    if is_quiet:
-        return QUIET_HOURS, why
+    if is_paused:
+        return PAUSED, why
     for ending, keys in ((FILED, _HANDOFFS), (CHANGED, _UPKEEP)):
         if any(step.counts.get(key) for step in steps for key in keys):
             return ending, why

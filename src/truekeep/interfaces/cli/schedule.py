@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +15,15 @@ from truekeep.core.machine import own_state
 from truekeep.integrations.schedule.config import job_name, read_settings
 from truekeep.integrations.schedule.install import install as install_job
 from truekeep.integrations.schedule.install import remove as remove_job
-from truekeep.integrations.schedule.intervals import parse_every, parse_quiet_hours, render_every
+from truekeep.integrations.schedule.intervals import parse_every, parse_hours, render_every
 from truekeep.integrations.schedule.run import run_job
 from truekeep.integrations.schedule.status import DEFAULT_MINUTES, read_status
 from truekeep.interfaces.cli.options import (
+    Command,
     exit_code_option,
     in_workspace_if_any,
     json_flag,
+    usage_error,
     wants_json,
     workspace_if_any,
     workspace_option,
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
     from truekeep.integrations.schedule.base import InstalledJob
     from truekeep.integrations.schedule.config import ScheduleSettings
     from truekeep.integrations.schedule.install import InstallResult
-    from truekeep.integrations.schedule.intervals import QuietHours
+    from truekeep.integrations.schedule.intervals import FilingHours
     from truekeep.integrations.schedule.run import Step
     from truekeep.integrations.schedule.status import ScheduleStatus
     from truekeep.workspace.workspace import Workspace
@@ -51,7 +53,7 @@ def schedule() -> None:
     A run syncs the routes, files pending handoffs, archives transcripts, updates the index, checks what changed, and
     removes what has expired. On a machine that is not the canonical host: only the routes and the transcripts.
 
-    Example: truekeep schedule install --every 30m --quiet-hours 09:00-18:00
+    Example: truekeep schedule install --every 30m --ingest-hours 01:00-05:00
     """
 
 
@@ -59,12 +61,40 @@ def _path(opened: Workspace | None) -> Path | None:
     return opened.path if opened is not None else None
 
 
+def _refuse_quiet_hours(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise usage_error(
+            f"--quiet-hours could mean either: `--pause-hours {value}` files nothing then,"
+            f" `--ingest-hours {value}` files only then."
+        )
+
+
+def hours_options(ingest_help: str, pause_help: str) -> Callable[[Command], Command]:
+    """--ingest-hours and --pause-hours, and the retired --quiet-hours."""
+
+    def add(command: Command) -> Command:
+        for option in (
+            click.option("--quiet-hours", hidden=True, expose_value=False, callback=_refuse_quiet_hours),
+            click.option("--pause-hours", metavar="FROM-TO", help=pause_help),
+            click.option("--ingest-hours", metavar="FROM-TO", help=ingest_help),
+        ):
+            command = option(command)
+        return command
+
+    return add
+
+
+def _parse_hours(ingest: str | None, pause: str | None) -> FilingHours | None:
+    if ingest is not None and pause is not None:
+        raise usage_error("Use --ingest-hours or --pause-hours, not both.")
+    return parse_hours(ingest, is_pause=False) if ingest is not None else parse_hours(pause or "", is_pause=True)
+
+
 @schedule.command()
 @click.option("--every", metavar="TIME", help="Interval, such as 15m or 2h. [default: 30m]")
-@click.option(
-    "--quiet-hours",
-    metavar="FROM-TO",
-    help="Hours in which nothing is filed, local time, such as 09:00-18:00; or none.",
+@hours_options(
+    "File handoffs only in these quiet hours, local time, such as 01:00-05:00; or none.",
+    "File nothing in these hours, such as 09:00-18:00; or none.",
 )
 @click.option(
     "--system",
@@ -74,7 +104,9 @@ def _path(opened: Workspace | None) -> Path | None:
     help="Timer system to use.",
 )
 @in_workspace_if_any
-def install(opened: Workspace | None, every: str | None, quiet_hours: str | None, system: str) -> None:
+def install(
+    opened: Workspace | None, every: str | None, ingest_hours: str | None, pause_hours: str | None, system: str
+) -> None:
     """Install the timer with systemd, launchd or cron.
 
     Running it again changes the existing timer; options not given keep their values.
@@ -83,10 +115,11 @@ def install(opened: Workspace | None, every: str | None, quiet_hours: str | None
     """
     path = _path(opened)
     known = read_settings(job_name(path))
+    hours, is_given = _parse_hours(ingest_hours, pause_hours), ingest_hours is not None or pause_hours is not None
     placed = install_job(
         path,
         every=parse_every(every) if every else known.every if known else DEFAULT_MINUTES,
-        quiet_hours=parse_quiet_hours(quiet_hours) if quiet_hours else known.quiet_hours if known else None,
+        hours=hours if is_given else known.hours if known else None,
         system=system,
         at=as_stamp(datetime.now(UTC)),
     )
@@ -96,11 +129,14 @@ def install(opened: Workspace | None, every: str | None, quiet_hours: str | None
 
 
 def _timer_json(system: str, job: InstalledJob, settings: ScheduleSettings | None) -> dict[str, Any]:
+    hours = settings.hours if settings else None
     return {
         "system": system,
         "where": job.where,
         "every_minutes": job.every,
-        "quiet_hours": str(settings.quiet_hours) if settings and settings.quiet_hours else None,
+        "quiet_hours": hours.paused if hours else None,
+        "ingest_hours": hours.span if hours and not hours.is_pause else None,
+        "pause_hours": hours.span if hours and hours.is_pause else None,
         "workspace": settings.workspace if settings else "",
     }
 
@@ -113,8 +149,8 @@ def _render_installed(placed: InstallResult) -> Iterator[Shown]:
 
 
 def _render_timer(system: str, every: int, settings: ScheduleSettings | None) -> str:
-    quiet = f", nothing filed {settings.quiet_hours}" if settings and settings.quiet_hours else ""
-    return f"every {render_every(every) if every else '?'} by {system}{quiet}"
+    hours = f", {settings.hours}" if settings and settings.hours else ""
+    return f"every {render_every(every) if every else '?'} by {system}{hours}"
 
 
 @schedule.command()
@@ -178,13 +214,22 @@ def remove(opened: Workspace | None) -> None:
 
 
 @schedule.command()
-@click.option("--now", "at_once", is_flag=True, help="File handoffs even in quiet hours.")
-@click.option("--quiet-hours", metavar="FROM-TO", help="Override the installed quiet hours; or none.")
+@click.option("--now", "at_once", is_flag=True, help="File handoffs at any hour.")
+@hours_options(
+    "File only in these hours, instead of the installed ones; or none.", "File nothing in these hours; or none."
+)
 @click.option("--timer", is_flag=True, help="For timers: print only failures, and nothing if another run is active.")
 @json_flag
 @workspace_option
 @click.pass_context
-def run(ctx: click.Context, at_once: bool, quiet_hours: str | None, timer: bool, workspace: str | None) -> int:
+def run(
+    ctx: click.Context,
+    at_once: bool,
+    ingest_hours: str | None,
+    pause_hours: str | None,
+    timer: bool,
+    workspace: str | None,
+) -> int:
     """Run now what the timer runs.
 
     Every step runs even if others fail; exit 1 if one failed. Two runs never overlap: the second says so and exits 5,
@@ -192,20 +237,21 @@ def run(ctx: click.Context, at_once: bool, quiet_hours: str | None, timer: bool,
 
     Example: truekeep schedule run --now
     """
-    given = parse_quiet_hours(quiet_hours) if quiet_hours is not None else None  # a typo is no run
+    given = _parse_hours(ingest_hours, pause_hours)  # a typo is no run
+    is_given = at_once or ingest_hours is not None or pause_hours is not None
     state, started = Path(own_state()), datetime.now().astimezone()
     try:
         opened = workspace_if_any(ctx, workspace)
         side = side_of(opened)
         state = side.state
-        hours = None if at_once else given if quiet_hours is not None else _installed_hours(opened)
+        hours = None if at_once else given if is_given else _installed_hours(opened)
     except TruekeepError as error:  # a run that could not begin is a line, too
         append_run(state, Run(started, 0.0, {}, FAILED, f"start: {error.message}"))
         raise
     is_quiet = timer or wants_json()
     try:
         on_step = (lambda _: None) if is_quiet else _print_step
-        done = run_job(opened, side, now=lambda: datetime.now().astimezone(), quiet_hours=hours, on_step=on_step)
+        done = run_job(opened, side, now=lambda: datetime.now().astimezone(), hours=hours, on_step=on_step)
     except Busy:
         if timer:
             return 0
@@ -219,9 +265,9 @@ def run(ctx: click.Context, at_once: bool, quiet_hours: str | None, timer: bool,
     return EXIT_FAILED if failed else 0
 
 
-def _installed_hours(opened: Workspace | None) -> QuietHours | None:
+def _installed_hours(opened: Workspace | None) -> FilingHours | None:
     known = read_settings(job_name(_path(opened)))
-    return known.quiet_hours if known is not None else None
+    return known.hours if known is not None else None
 
 
 def _print_step(step: Step) -> None:
