@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.helpers import git_repo, run_cli
+from tests.support.helpers import Place, a_handoff, git_repo, run_cli
+from tests.unit.integrations.test_schedule import crontab
+
+__all__ = ["crontab"]
 
 BIN = Path(sys.executable).parent
 
@@ -99,3 +102,51 @@ def test_another_workspace_names_the_one_of_openclaw(tmp_path: Path, own_home: P
     (own_home / ".openclaw/openclaw.json").write_text("{agents: {defaults: {workspace: '~/clawd'}}}")
     done = run_cli("init", str(tmp_path / "memory"))
     assert "OpenClaw keeps its own memory in ~/clawd" in done.stdout
+
+
+# Log at workspace/logs/memory-handoff-ingest.log.
+
+LOG = "logs/memory-handoff-ingest.log"
+
+
+def test_tail_of_the_ingest_log_works(place: Place, crontab: Path) -> None:
+    run_cli("schedule", "install", "--system", "cron", "--workspace", str(place.workspace))
+    place.ingest()
+    place.leave(a_handoff())
+    place.ingest()
+    done = subprocess.run(["tail", "-20", str(place.workspace / LOG)], capture_output=True, text=True, check=True)
+    nothing, filed = done.stdout.splitlines()
+    assert nothing.endswith(" NO_UPDATES")
+    assert " processed=1 promoted=1 " in filed
+    assert (place.workspace / "logs").stat().st_mode & 0o777 == 0o755
+
+
+def test_the_ingest_log_of_an_earlier_ingester_goes_on(place: Place) -> None:
+    (place.workspace / "logs").mkdir()
+    (place.workspace / LOG).write_text("Processed 0\nNO_UPDATES\n")
+    place.ingest()
+    assert (place.workspace / LOG).read_text().startswith("Processed 0\nNO_UPDATES\n2026-11-15T12:00:00Z processed=0 ")
+
+
+def test_ingest_makes_no_folder_in_the_workspace_unasked(place: Place) -> None:
+    place.ingest()
+    assert not (place.workspace / "logs").exists()
+
+
+def test_the_ingest_log_is_where_the_configuration_says(place: Place, tmp_path: Path) -> None:
+    (place.workspace / "logs").mkdir()
+    place.configure(f'[logs]\ningest = "{tmp_path}/ingest.log"\n')
+    assert place.ingest().warnings == []
+    assert (tmp_path / "ingest.log").read_text().endswith(" NO_UPDATES\n")
+    place.configure('[logs]\ningest = "none"\n')
+    place.ingest()
+    assert not (place.workspace / LOG).exists()
+    place.configure(f'[logs]\ningest = "{tmp_path}/nowhere/ingest.log"\n')
+    assert [f"{tmp_path}/nowhere/ingest.log" in warning for warning in place.ingest().warnings] == [True]
+
+
+def test_the_ingest_log_follows_no_symlink(place: Place, tmp_path: Path) -> None:
+    (place.workspace / "logs").mkdir()
+    (place.workspace / LOG).symlink_to(tmp_path / "elsewhere")
+    assert len(place.ingest().warnings) == 1
+    assert not (tmp_path / "elsewhere").exists()

@@ -95,6 +95,12 @@ class TranscriptsConfig(NamedTuple):
     keep_days: int = 365
 
 
+class LogsConfig(NamedTuple):
+    """Where the line of each ingest run is written besides .truekeep/logs/ingest.log: auto, none or a path."""
+
+    ingest: str = "auto"  # logs/memory-handoff-ingest.log, if the workspace has a folder logs
+
+
 class Config(NamedTuple):
     """All settings of a workspace."""
 
@@ -106,6 +112,7 @@ class Config(NamedTuple):
     verify: VerifyConfig = VerifyConfig()
     transcripts: TranscriptsConfig = TranscriptsConfig()
     decay: DecayConfig = DecayConfig()
+    logs: LogsConfig = LogsConfig()
     warnings: tuple[str, ...] = ()  # about keys without effect
 
     def policy_for(self, code: str) -> Policy:
@@ -165,6 +172,10 @@ repositories = [{repositories}]
 # contextual_days = 7
 # card_days = 90            # list cards not updated, confirmed or verified for this long
 # transcript_days = 30      # do not search sessions older than this; they are kept
+
+[logs]
+# ingest = "auto"           # another log of ingest runs: a path, none, or auto, which is
+#                           # logs/memory-handoff-ingest.log if the workspace has a folder logs
 """
 
 
@@ -192,6 +203,7 @@ def parse_config(text: str, *, where: str) -> Config:
             **_settings(data.get("transcripts", {}), "transcripts", TranscriptsConfig()._asdict(), problems)
         ),
         decay=_decay(data.get("decay", {}), problems),
+        logs=LogsConfig(**_settings(data.get("logs", {}), "logs", LogsConfig()._asdict(), problems)),
         warnings=warnings,
     )
     if problems:

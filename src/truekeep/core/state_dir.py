@@ -208,13 +208,17 @@ class StateFolder:
             return ""
 
 
-def append_line(folder: str, name: str, line: str) -> bool:
-    """Append a line to a log. False if that fails, as on a full disk; symlinks are not followed."""
+def append_line(folder: str, name: str, line: str, *, is_private: bool = True) -> bool:
+    """Append a line to a log. False if that fails, as on a full disk; symlinks are not followed.
+
+    A private folder is made, and closed to other users; any other must exist.
+    """
     path = os.path.join(folder, name)
     with suppress(OSError):
         if os.path.islink(folder):
             return False
-        file_io.make_private(folder)
+        if is_private:
+            file_io.make_private(folder)
         if os.path.exists(path) and os.stat(path).st_size > LOG_BYTES:
             os.replace(path, f"{path}.1")
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -24,6 +24,7 @@ from truekeep.handoffs.inbox_discovery import (
     scan_inboxes,
 )
 from truekeep.text.unicode import printable
+from truekeep.workspace.ingest_log import append_run
 
 if TYPE_CHECKING:
     from truekeep.handoffs.adopt.note import SkippedNote
@@ -156,10 +157,13 @@ class Handoffs:
             inboxes.close()
 
     def _log_run(self, report: IngestReport, started: datetime) -> None:
-        """Append one line a run to ingest.log, so that "did not run" differs from "found nothing"."""
+        """Append one line a run to the logs of ingest, so that "did not run" differs from "found nothing"."""
         counts = " ".join(f"{name}={report.count(name)}" for name in _LOGGED_OUTCOMES)
         nothing = "" if report.processed else " NO_UPDATES"
-        self._context.state.log("ingest.log", f"{as_stamp(started)} processed={report.processed} {counts}{nothing}")
+        line = f"{as_stamp(started)} processed={report.processed} {counts}{nothing}"
+        self._context.state.log("ingest.log", line)
+        if failed := append_run(self._context.path, self._context.config.logs.ingest, line):
+            report.warnings.append(f"{failed} could not be written; see [logs] in the configuration")
 
     # The policy, without filing.
 

@@ -28,8 +28,9 @@ from truekeep.interfaces.cli.options import (
     workspace_if_any,
     workspace_option,
 )
-from truekeep.interfaces.cli.output import Shown, counted, emit
+from truekeep.interfaces.cli.output import Shown, counted, emit, short_path
 from truekeep.interfaces.cli.terminal import echo, note, style
+from truekeep.workspace.ingest_log import begin_log
 from truekeep.workspace.machine_role import side_of
 from truekeep.workspace.schedule_log import FAILED, Run, append_run
 
@@ -109,7 +110,8 @@ def install(
 ) -> None:
     """Install the timer with systemd, launchd or cron.
 
-    Running it again changes the existing timer; options not given keep their values.
+    Running it again changes the existing timer; options not given keep their values. On the canonical host it also
+    makes logs/memory-handoff-ingest.log in the workspace, with a line for each run of ingest ([logs] turns that off).
 
     Example: truekeep schedule install --every 2h --system cron
     """
@@ -123,9 +125,10 @@ def install(
         system=system,
         at=as_stamp(datetime.now(UTC)),
     )
+    log = begin_log(opened.path, opened.config.logs.ingest) if opened is not None and opened.is_canonical else None
     timer = _timer_json(placed.system, placed.installed, placed.settings)
-    data = {**timer, "updated": placed.is_update, "notes": placed.installed.notes}
-    emit("schedule-install", data, _render_installed(placed))
+    data = {**timer, "updated": placed.is_update, "notes": placed.installed.notes, "log": log}
+    emit("schedule-install", data, _render_installed(placed, log))
 
 
 def _timer_json(system: str, job: InstalledJob, settings: ScheduleSettings | None) -> dict[str, Any]:
@@ -141,10 +144,12 @@ def _timer_json(system: str, job: InstalledJob, settings: ScheduleSettings | Non
     }
 
 
-def _render_installed(placed: InstallResult) -> Iterator[Shown]:
+def _render_installed(placed: InstallResult, log: Path | None) -> Iterator[Shown]:
     word = style("updated" if placed.is_update else "installed", fg="green")
     yield f"{word} {_render_timer(placed.system, placed.settings.every, placed.settings)}"
     yield from (f"  {where}" for where in placed.installed.where)
+    if log is not None:
+        yield f"  runs of ingest: `tail {short_path(log)}`"
     yield from map(note, placed.installed.notes)
 
 
