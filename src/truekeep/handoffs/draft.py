@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Literal
 
@@ -67,6 +68,11 @@ class Draft:
     def dropped(self) -> tuple[str, ...]:
         """The cards that approving it removes."""
         return tuple(mark.removeprefix(_MARK).partition(" ")[2] for mark in self.drops)
+
+    @property
+    def is_by_earlier_ingester(self) -> bool:
+        """True if an ingester made it that ran before truekeep did."""
+        return not self.digest and bool(_earlier_time(self.id))
 
     @property
     def is_removal(self) -> bool:
@@ -167,7 +173,7 @@ def parse_draft(draft_name: str, data: bytes) -> Draft:
             )
     return Draft(
         id=stem,
-        received_at="",
+        received_at=_earlier_time(stem),
         name=draft_name,
         writer="",
         machine="",
@@ -179,6 +185,15 @@ def parse_draft(draft_name: str, data: bytes) -> Draft:
         target="",
         body=data,
     )
+
+
+def _earlier_time(stem: str) -> str:
+    """When a draft of an earlier ingester was made, which named its files by the time in UTC; "" for other files."""
+    try:
+        made = datetime.strptime(stem.removesuffix("Z"), "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+    except ValueError:
+        return ""
+    return made.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _reason(item: str) -> tuple[str, str]:

@@ -325,11 +325,14 @@ class Review:
         check_seen(seen, {draft.path: draft.file_digest})
         self._close(Staging(self.books.vault), draft, "rejected", outcome="rejected", note=reason)
 
-    def expired(self, older_than: timedelta) -> list[Draft]:
-        """The drafts that are older than this."""
+    def expired(self, older_than: timedelta, *, by_hand: bool = True) -> list[Draft]:
+        """The drafts that are older than this. Those of an earlier ingester are removed by hand only.
+
+        Any other file that truekeep did not write, which has no digest, is a person's.
+        """
         limit = as_stamp(self.now - older_than)
-        # A file that truekeep did not write has no digest; truekeep does not remove it.
-        return [draft for draft in self.drafts() if draft.received_at < limit and draft.digest]
+        old = [draft for draft in self.drafts() if draft.received_at < limit]
+        return [draft for draft in old if draft.digest or (by_hand and draft.is_by_earlier_ingester)]
 
     def expire(self, draft: Draft) -> None:
         self._close(Staging(self.books.vault), draft, "expired", outcome="expired")

@@ -256,7 +256,12 @@ class Handoffs:
     # Pruning.
 
     def prune(
-        self, *, older_than: timedelta | None = None, dry_run: bool = False, force: bool = False
+        self,
+        *,
+        older_than: timedelta | None = None,
+        dry_run: bool = False,
+        force: bool = False,
+        by_hand: bool = True,
     ) -> tuple[list[Draft], list[str]]:
         """Remove drafts and processed handoffs that are past their age. Undo brings drafts back."""
         context = self._context
@@ -267,7 +272,7 @@ class Handoffs:
             file_age = older_than if older_than is not None else timedelta(days=limits.processed_days)
             if not force:
                 self._check_clock()
-            drafts = review.expired(draft_age)
+            drafts = review.expired(draft_age, by_hand=by_hand)
             expired = {draft.id for draft in drafts}
             keep = {draft.digest for draft in review.drafts() if draft.id not in expired}
             if not dry_run:

@@ -265,7 +265,8 @@ class Maintenance:
         `archive` moves logs that are fully expired. Unless `by_hand`, what a person brought back stays.
         """
         read_decay_record(os.path.join(self._root, STATE))  # raises before anything is dropped if it cannot be read
-        drafts, files = self._workspace.handoffs.prune(dry_run=dry_run, force=force)  # checks the clock first
+        prune = self._workspace.handoffs.prune
+        drafts, files = prune(dry_run=dry_run, force=force, by_hand=by_hand)  # checks the clock first
         survey, notes, problems = self.survey(progress), list[str](), list[str]()
         plan, record, moves = self._forgetting(survey, archive=archive, by_hand=by_hand, notes=notes, problems=problems)
         if not dry_run and (plan is not None or moves):

@@ -170,7 +170,7 @@ def test_a_healthy_workspace_is_left_as_it_is(kept: Place) -> None:
         assert wrong(checks) == []
         assert [check.name for check in checks] == [
             "workspace", "machine", "permissions", "host", "config", "folders", "ledger", "clock", *DERIVED, "names",
-            "transcripts", "leftovers", "locks", "hooks", "timer", "search", "schedule", "bugs",
+            "transcripts", "leftovers", "locks", "hooks", "timer", "ingester", "search", "schedule", "bugs",
         ]  # fmt: skip
     assert picture(kept.base) == before
 

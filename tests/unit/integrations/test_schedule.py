@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import plistlib
@@ -9,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -260,16 +262,18 @@ def test_crontab_cannot_hold_a_backslash() -> None:
 def real_crontab() -> Iterator[Callable[[], bytes | None]]:
     """The real program, with the user's crontab put back afterwards, byte for byte."""
     need("crontab")
-    try:
-        before = cron.read_crontab()
-    except StorageFailed as error:
-        pytest.skip(f"this user may not have a crontab: {error}")
-    yield cron.read_crontab
-    if before is None:
-        if cron.read_crontab() is not None:
-            subprocess.run(["crontab", "-r"], check=True)
-    elif cron.read_crontab() != before:
-        subprocess.run(["crontab", "-"], input=before, check=True)
+    with open(Path(tempfile.gettempdir()) / f"truekeep-test-crontab-{os.getuid()}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # there is one for all tests of this user
+        try:
+            before = cron.read_crontab()
+        except StorageFailed as error:
+            pytest.skip(f"this user may not have a crontab: {error}")
+        yield cron.read_crontab
+        if before is None:
+            if cron.read_crontab() is not None:
+                subprocess.run(["crontab", "-r"], check=True)
+        elif cron.read_crontab() != before:
+            subprocess.run(["crontab", "-"], input=before, check=True)
 
 
 def test_the_real_crontab(real_crontab: Callable[[], bytes | None]) -> None:

@@ -28,6 +28,7 @@ from truekeep.integrations.harnesses.status import probe_hook, see_connections
 from truekeep.integrations.schedule import cron
 from truekeep.integrations.schedule.base import backend
 from truekeep.integrations.schedule.config import job_name, read_settings, settings_path
+from truekeep.integrations.schedule.earlier_ingester import HINT, describe, find_ingester
 from truekeep.integrations.schedule.install import find, install
 from truekeep.memory.ledger import set_aside
 from truekeep.verify.checkouts import expand_repositories
@@ -412,6 +413,15 @@ def check_timer(context: CheckContext) -> Found:
         )
         yield problem(f"it did not run {since}", where, hint)
     yield f"every {every} minutes by {system}" + (", but no cron daemon is running: start it" if asleep else "")
+
+
+def check_ingester(context: CheckContext) -> Found:
+    """Check that no other ingester files handoffs into this memory."""
+    found = find_ingester(Path(context.root))
+    for told in describe(found):
+        yield problem(told, "crontab", HINT)
+    if not found.lines and found.scripts:
+        yield f"no crontab line runs {found.scripts[0]}"
 
 
 def _reinstall(context: CheckContext) -> str:

@@ -36,7 +36,8 @@ REST = (
     Check("hooks", "Are harnesses connected?", install_checks.check_hooks),
     Check("timer", "Does the timer run?", install_checks.check_timer),
 )
-_ELSEWHERE = ("folders", "hooks", "timer")  # their problems are not in the state folder
+INGESTER = Check("ingester", "Does only truekeep file handoffs?", install_checks.check_ingester)
+_ELSEWHERE = ("folders", "hooks", "timer", "ingester")  # their problems are not in the state folder
 OF_MEMORY = tuple(check.name for check in HEALTH if check not in FAILURES)
 
 
@@ -66,6 +67,8 @@ def _plan(context: CheckContext) -> Iterator[Check]:
     if context.has_state and not context.newer:
         yield from STATE
     yield from REST
+    if context.has_state:
+        yield INGESTER
 
 
 def _check_memory(context: CheckContext, fix: bool) -> Iterator[CheckResult]:

@@ -49,7 +49,7 @@ def install(job: Job) -> InstalledJob:
     notes = [] if every == job.every else [f"cron cannot do every {render_every(job.every)}: {render_every(every)}"]
     line = render_line(job._replace(every=every))
     before = read_crontab()
-    _write(_changed(before or b"", job.name, line), before)
+    write_crontab(_changed(before or b"", job.name, line), before)
     if not is_running():
         notes.append("no cron daemon runs here; the job runs once one is started")
     return InstalledJob(("crontab",), every, (MADE,) if before is None else (), tuple(notes))
@@ -70,7 +70,7 @@ def find(name: str) -> InstalledJob | None:
         span = find_block(text, _marks(name))
     except BrokenBlock:
         return InstalledJob(("crontab",), 0)
-    return InstalledJob(("crontab",), _every(text[span[0] : span[1]])) if span is not None else None
+    return InstalledJob(("crontab",), find_every(text[span[0] : span[1]])) if span is not None else None
 
 
 def command(name: str) -> tuple[str, ...]:
@@ -106,7 +106,7 @@ def remove(name: str, made: tuple[str, ...]) -> bool:
         if not done.ok:
             raise StorageFailed(f"crontab -r: {done.last_words}", hint="`crontab -e` shows what is there")
     else:
-        _write(after, before)
+        write_crontab(after, before)
     return True
 
 
@@ -125,7 +125,8 @@ def read_crontab() -> bytes | None:
     raise StorageFailed(f"the crontab cannot be read: {done.last_words}", hint="choose another --system")
 
 
-def _write(after: bytes, before: bytes | None) -> None:
+def write_crontab(after: bytes, before: bytes | None) -> None:
+    """Replace the crontab, and check that it was stored."""
     if after == before:
         return
     done = ask("crontab", "-", given=after)
@@ -160,7 +161,8 @@ def _when(every: int) -> str:
     return "0 * * * *" if hours == 1 else f"0 */{hours} * * *"
 
 
-def _every(block: bytes) -> int:
+def find_every(block: bytes) -> int:
+    """The minutes between the runs of a line; 0 if unknown."""
     match = _WHEN.search(block)
     if match is None:
         return 0

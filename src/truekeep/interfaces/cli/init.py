@@ -12,6 +12,7 @@ from truekeep.core.dates import local_day, many
 from truekeep.core.default_workspace import find_damaged, read_remembered
 from truekeep.core.harness_paths import find_homes
 from truekeep.core.state_dir import STATE
+from truekeep.integrations.schedule.earlier_ingester import HINT, describe, find_ingester
 from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.options import json_flag, named_workspace, repos_option, workspace_option
@@ -53,6 +54,7 @@ def init(
     in_use = "" if is_unknown else find_in_use()
     made = Workspace.init(Path(chosen) if chosen else None, repositories=repositories)
     notes = choose_workspace(made.path, in_use, is_default=is_default) + describe_other_settings(made.path)
+    notes += [f"{told}; {HINT}" for told in describe(find_ingester(made.path))]
     found = count_memory(made.path)
     data = {
         "workspace": made.path,

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from truekeep.core.dates import as_stamp
+from truekeep.core.dates import as_stamp, many
 from truekeep.core.errors import Busy, TruekeepError
 from truekeep.core.machine import own_state
 from truekeep.integrations.schedule.config import job_name, read_settings
+from truekeep.integrations.schedule.earlier_ingester import (
+    HINT,
+    OFF,
+    describe,
+    every_of,
+    find_ingester,
+    give_back,
+    take_over,
+)
 from truekeep.integrations.schedule.install import install as install_job
 from truekeep.integrations.schedule.install import remove as remove_job
 from truekeep.integrations.schedule.intervals import parse_every, parse_hours, render_every
@@ -20,13 +29,17 @@ from truekeep.integrations.schedule.run import run_job
 from truekeep.integrations.schedule.status import DEFAULT_MINUTES, read_status
 from truekeep.interfaces.cli.options import (
     Command,
+    confirm_plan,
+    dry_run_option,
     exit_code_option,
+    in_workspace,
     in_workspace_if_any,
     json_flag,
     usage_error,
     wants_json,
     workspace_if_any,
     workspace_option,
+    yes_option,
 )
 from truekeep.interfaces.cli.output import Shown, counted, emit, short_path
 from truekeep.interfaces.cli.terminal import echo, note, style
@@ -127,8 +140,10 @@ def install(
     )
     log = begin_log(opened.path, opened.config.logs.ingest) if opened is not None and opened.is_canonical else None
     timer = _timer_json(placed.system, placed.installed, placed.settings)
-    data = {**timer, "updated": placed.is_update, "notes": placed.installed.notes, "log": log}
-    emit("schedule-install", data, _render_installed(placed, log))
+    others = describe(find_ingester(opened.path)) if opened is not None else []
+    notes = (*placed.installed.notes, *others, *([HINT] if others else []))
+    data = {**timer, "updated": placed.is_update, "notes": notes, "log": log}
+    emit("schedule-install", data, _render_installed(placed, log, notes))
 
 
 def _timer_json(system: str, job: InstalledJob, settings: ScheduleSettings | None) -> dict[str, Any]:
@@ -144,13 +159,13 @@ def _timer_json(system: str, job: InstalledJob, settings: ScheduleSettings | Non
     }
 
 
-def _render_installed(placed: InstallResult, log: Path | None) -> Iterator[Shown]:
+def _render_installed(placed: InstallResult, log: Path | None, notes: Sequence[str]) -> Iterator[Shown]:
     word = style("updated" if placed.is_update else "installed", fg="green")
     yield f"{word} {_render_timer(placed.system, placed.settings.every, placed.settings)}"
     yield from (f"  {where}" for where in placed.installed.where)
     if log is not None:
         yield f"  runs of ingest: `tail {short_path(log)}`"
-    yield from map(note, placed.installed.notes)
+    yield from map(note, notes)
 
 
 def _render_timer(system: str, every: int, settings: ScheduleSettings | None) -> str:
@@ -216,6 +231,49 @@ def remove(opened: Workspace | None) -> None:
     gone = remove_job(_path(opened))
     told = f"removed from {' and '.join(gone)}" if gone else "the timer was already gone"
     emit("schedule-remove", {"removed": gone}, [told])
+
+
+@schedule.command()
+@click.option("--undo", is_flag=True, help="Turn the line on again, and remove the timer that takeover installed.")
+@dry_run_option
+@yes_option
+@in_workspace
+def takeover(opened: Workspace, undo: bool, dry_run: bool, yes: bool) -> None:
+    """Replace another ingester of this memory.
+
+    Turns the crontab lines that run run-memory-handoff-ingest.sh or ingest-memory-handoffs.py into comments, and
+    installs truekeep's timer if there is none. The crontab as it was is kept; the scripts stay, unused. Shows
+    the change and asks first.
+
+    Example: truekeep schedule takeover --dry-run
+    """
+    opened.state.check_host(opened.machine, "take over the crontab")
+    found = find_ingester(opened.path)
+    lines = found.off if undo else found.lines
+    changes = [f"-   {line}" for line in lines]
+    changes += [f"+   {line.removeprefix(OFF) if undo else OFF + line}" for line in lines]
+    if not wants_json():
+        for line in changes:
+            echo(line)
+    if dry_run:
+        emit("schedule-takeover", {"dry_run": True, "lines": lines, "backup": "", "timer": ""}, [])
+        return
+    if lines:
+        confirm_plan("Change these lines of the crontab?", yes=yes)
+    at = as_stamp(datetime.now(UTC))
+    if undo:
+        done = give_back(opened.path, at=at)
+        timer = f"removed the timer of {done.timer}" if done.timer else ""
+    else:
+        done = take_over(opened.path, every=every_of(found) or DEFAULT_MINUTES, at=at)
+        timer = f"installed a timer by {done.timer}" if done.timer else "truekeep's timer was already installed"
+    word = style("turned on" if undo else "turned off", fg="green")
+    told = [f"{word} {many(len(done.lines), 'line')} of the crontab; {timer}".rstrip("; ")]
+    told.append(f"  the crontab as it was: {short_path(done.backup)}")
+    if not undo:
+        told.append("  undo with `truekeep schedule takeover --undo`")
+        told += [f"  {name} stays, and is no longer run" for name in found.scripts]
+    emit("schedule-takeover", {"dry_run": False, **done._asdict()}, told)
 
 
 @schedule.command()
