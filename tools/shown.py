@@ -503,6 +503,7 @@ def _health(stage: Stage) -> None:
     stage.tell("schedule install --system cron")
     stage.tell("schedule run")
     stage.tell("schedule status")
+    stage.tell("schedule takeover --dry-run")
     stage.tell("schedule remove")
     stage.tell("blame MEMORY.md")
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from tests.support.helpers import Place, a_handoff, git_repo, run_cli
+from tests.support.helpers import CLAUDE, Place, a_handoff, git_repo, run_cli, wait_until
 from tests.unit.integrations.test_schedule import crontab
 
 __all__ = ["crontab"]
@@ -80,6 +81,58 @@ def test_a_fresh_producer_passes_its_own_doctor(tmp_path: Path, own_home: Path, 
         assert (done.returncode, told in done.stdout) == (0, True), done.stdout
     open_to_others = [path for path in (own_home / ".local/state/truekeep").iterdir() if path.stat().st_mode & 0o077]
     assert open_to_others == []
+
+
+# Cross-machine 2: pushed on close of the session.
+
+
+@pytest.fixture
+def shared(tmp_path: Path, own_home: Path) -> Path:
+    """The git remote of a producer with one repository."""
+    exchange = tmp_path / "exchange.git"
+    subprocess.run(["git", "init", "-q", "--bare", str(exchange)], check=True)
+    repo = git_repo(own_home / "repos" / "app")
+    (repo / CLAUDE).mkdir(parents=True)
+    run_cli("sync", "add", "host", "--via", "git", "--remote", str(exchange), "--repo", "~/repos/*")
+    return exchange
+
+
+def sent_names(exchange: Path) -> str:
+    refs = ["git", "--git-dir", str(exchange), "for-each-ref", "--format=%(refname)"]
+    heads = subprocess.run(refs, capture_output=True, text=True, check=True).stdout.split()
+    listed = ["git", "--git-dir", str(exchange), "ls-tree", "-r", "--name-only"]
+    return "".join(subprocess.run([*listed, head], capture_output=True, text=True, check=True).stdout for head in heads)
+
+
+def end_session(repo: Path) -> None:
+    payload = {"session_id": "s1", "cwd": str(repo), "hook_event_name": "SessionEnd", "reason": "other"}
+    done = run_cli("hook", "session-end", "--for", "claude", cwd=repo, stdin=json.dumps(payload))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_handoffs_are_pushed_on_close_of_the_session(
+    shared: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("TRUEKEEP_NO_BACKGROUND", raising=False)
+    repo = own_home / "repos/app"
+    (repo / CLAUDE / "2026-11-14-0900-proxy.md").write_text(a_handoff())
+    assert sent_names(shared) == ""
+    end_session(repo)
+    assert wait_until(lambda: "2026-11-14-0900-proxy.md" in sent_names(shared))
+
+
+def test_a_remote_that_does_not_answer_is_a_line_in_the_log(shared: Path, own_home: Path) -> None:
+    shutil.rmtree(shared)
+    done = run_cli("hook", "later", "--for", "claude")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "later, sync: host: " in (own_home / ".local/state/truekeep/logs/hooks.log").read_text()
+
+
+def test_the_hook_itself_waits_for_no_remote(shared: Path, own_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+    (own_home / "repos/app" / CLAUDE / "2026-11-14-0900-proxy.md").write_text(a_handoff())
+    end_session(own_home / "repos/app")
+    assert sent_names(shared) == ""
 
 
 # Workspace at ~/.openclaw/workspace, configurable by agents.defaults.workspace.

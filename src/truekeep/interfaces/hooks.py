@@ -14,12 +14,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.errors import Busy, TruekeepError
-from truekeep.core.machine import machine_name, own_state
+from truekeep.core.machine import has_routes, machine_name, own_state
 from truekeep.core.model import BEGIN_MARK, END_MARK, WRITERS
 from truekeep.sessions import session_record
 
@@ -380,22 +380,22 @@ def _start_later(call: HookCall) -> None:
 
 
 def _later(call: HookCall) -> str:
-    """The background work after a session: import transcripts, update the index and the verdicts."""
+    """The background work after a session: send handoffs, import transcripts, update the index and the verdicts."""
     with suppress(OSError):
         os.nice(10)
     workspace = _open(call)
     session_record.prune_records(time.time())
+    steps: dict[str, Callable[[], object]] = {"sync": lambda: _send_handoffs(call, workspace)}
     if workspace is None:
         from truekeep.workspace import producer
 
-        producer.sync_transcripts(force=False)
-        return ""
-    with workspace:
-        for what, step in (
-            ("transcripts", lambda: workspace.sessions.sync_transcripts()),
-            ("index", lambda: workspace.search.index(wait=0.0)),
-            ("verify", lambda: workspace.verification.verify(changed=True, system=False)),
-        ):
+        steps["transcripts"] = lambda: producer.sync_transcripts(force=False)
+    else:
+        steps["transcripts"] = lambda: workspace.sessions.sync_transcripts()
+        steps["index"] = lambda: workspace.search.index(wait=0.0)
+        steps["verify"] = lambda: workspace.verification.verify(changed=True, system=False)
+    with workspace or nullcontext():
+        for what, step in steps.items():
             try:
                 step()
             except Busy:
@@ -403,6 +403,23 @@ def _later(call: HookCall) -> str:
             except Exception as error:  # noqa: BLE001 - a failed step does not stop the next
                 _note(call.workspace, f"later, {what}: {_describe_error(error, f'hook later, {what}')}")
     return ""
+
+
+def _send_handoffs(call: HookCall, workspace: Workspace | None) -> None:
+    """On a producer: send what the session left to the canonical host."""
+    if not has_routes():
+        return
+    from truekeep.handoffs.sync.routes import read_routes
+    from truekeep.handoffs.sync.runner import run_routes
+    from truekeep.workspace.machine_role import side_of
+
+    side = side_of(workspace)
+    if side.is_host:
+        return
+    time.sleep(side.settle)  # a handoff of the session's last second is complete then
+    for contact in run_routes(list(read_routes(side.state).values()), side):
+        if not contact.ok:
+            _note(call.workspace, f"later, sync: {contact.route}: {contact.problem}")
 
 
 # --- Session and workspace -------------------------------------------------------------------------------------------
