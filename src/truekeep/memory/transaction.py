@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 import apsw
 
@@ -19,6 +21,9 @@ from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
 from truekeep.memory.ledger import HandoffRow, Ledger, LedgerEntry, Pending, Version, after_splices, before_splices
 from truekeep.memory.staging import Change, MemoryFiles, Staging, WriteFailed
 
+EDIT_PATIENCE = 5.0  # seconds
+_PAUSE = 0.01
+Result = TypeVar("Result")
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
@@ -37,6 +42,21 @@ class EditedMeanwhile(Exception):
     def __init__(self, paths: Sequence[str]) -> None:
         super().__init__(", ".join(paths))
         self.paths = tuple(paths)
+
+
+def while_edited(act: Callable[[], Result]) -> Result:
+    """Do this again as long as another program changes the file meanwhile, as OpenClaw's gateway does a log."""
+    deadline = time.monotonic() + EDIT_PATIENCE
+    while True:
+        try:
+            return act()
+        except (EditedSince, ChangedSince) as error:
+            if time.monotonic() > deadline:
+                if isinstance(error, ChangedSince):
+                    what = f"{error.path} changed while it was read; nothing was written"
+                    raise EditedSince(what, hint="run it again") from error
+                raise
+        time.sleep(_PAUSE)
 
 
 class MemoryTransaction:

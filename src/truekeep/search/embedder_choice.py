@@ -58,20 +58,23 @@ class Embedders:
             self._made[provider] = make_embedder(provider, self._settings, self._environ, lexicon=self._lexicon)
         return self._made[provider]
 
-    def find_answering(self, db: apsw.Connection) -> Embedder | None:
-        """The embedder whose vectors the index has; None to search by words alone."""
+    def find_answering(self, db: apsw.Connection, *, for_writing: bool = False) -> Embedder | None:
+        """The embedder whose vectors the index has; None to search by words alone.
+
+        `for_writing`: the index is about to be brought up to date, so what it lacks is neither noted nor made.
+        """
         noted = read_meta(db, "embedder")
         wanted, failure = self.find_wanted()
         if noted is None:  # nothing was indexed yet
             if failure:
-                self._note(f"{failure}; these are found by words alone")
+                self._note_lack(f"{failure}; these are found by words alone", for_writing=for_writing)
                 return None
             if wanted is None or is_built_in(wanted):
                 with suppress(apsw.Error), transaction(db):
                     write_embedder(db, wanted)
                 return wanted
-            self._note(f"nothing has a vector of {wanted.provider} yet; these are found by words alone")
-            self._index_in_background()
+            lack = f"nothing has a vector of {wanted.provider} yet; these are found by words alone"
+            self._note_lack(lack, for_writing=for_writing, index=True)
             return None
         epoch = int(read_meta(db, "epoch", 0))
         if _name(_versioned(wanted, epoch)) == noted:
@@ -84,11 +87,18 @@ class Embedders:
             known = None
         who = f"{known.provider} answers" if known is not None else "words alone answer"
         if failure:
-            self._note(f"{failure}; {who} until then")
+            self._note_lack(f"{failure}; {who} until then", for_writing=for_writing)
         else:
-            self._note(f"the index is not yet rebuilt for the embedder in the settings; {who} until then")
-            self._index_in_background()
+            lack = f"the index is not yet rebuilt for the embedder in the settings; {who} until then"
+            self._note_lack(lack, for_writing=for_writing, index=True)
         return known
+
+    def _note_lack(self, lack: str, *, for_writing: bool, index: bool = False) -> None:
+        if for_writing:
+            return
+        self._note(lack)
+        if index:
+            self._index_in_background()
 
     def check_model(self, db: apsw.Connection, embedder: Embedder | None) -> tuple[Embedder | None, str]:
         """Embed the probe text; if its vector is not the one from before, count the model as a new one."""

@@ -327,7 +327,7 @@ class SearchService:
         if self._searcher is None or self._searcher.db is not db:
             self._searcher = None
             try:
-                self._searcher = Searcher(db, self._embedders.find_answering(db))
+                self._searcher = Searcher(db, self._embedders.find_answering(db, for_writing=for_writing))
             except BaseException:
                 self._file.close()
                 raise

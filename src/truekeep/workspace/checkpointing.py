@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.config import Config
 from truekeep.core.dates import as_stamp
-from truekeep.core.errors import BadInput, EditedSince, NotCanonical
+from truekeep.core.errors import BadInput, NotCanonical
 from truekeep.core.file_io import UnsafePath
 from truekeep.core.machine import person
 from truekeep.core.repository import repository_name
@@ -24,6 +24,7 @@ from truekeep.memory.journal import appended, author_label, check_writer
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.sections import with_sections
 from truekeep.memory.staging import Staging
+from truekeep.memory.transaction import while_edited
 from truekeep.sessions.checkpoint import as_handoffs, checked, kinds_of, plan_writes
 from truekeep.sessions.session_record import note_checkpoint
 from truekeep.sessions.wake import place_of
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
 
 Plan = Callable[[Callable[[str], "str | None"]], "Sequence[Write]"]
 """Plans the writes from the current texts of files."""
-
-_RETRIES = 3
 
 
 class CheckpointResult(NamedTuple):
@@ -136,13 +135,7 @@ def leave_handoffs(
 
 def _write(books: MemoryTransaction, plan: Plan, *, note: str, now: datetime) -> list[str]:
     """Plan with the files as they are, and write all of it or nothing. Gives the paths, in order."""
-    for attempt in range(_RETRIES):
-        try:
-            return _write_once(books, plan, note=note, now=now)
-        except EditedSince:
-            if attempt == _RETRIES - 1:
-                raise
-    raise AssertionError("unreachable")
+    return while_edited(lambda: _write_once(books, plan, note=note, now=now))
 
 
 def _write_once(books: MemoryTransaction, plan: Plan, *, note: str, now: datetime) -> list[str]:

@@ -12,8 +12,8 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core.errors import BadInput, EditedSince, NotCanonical
-from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.core.errors import BadInput, NotCanonical
+from truekeep.core.file_io import UnsafePath
 from truekeep.core.machine import person
 from truekeep.core.model import BEGIN_MARK, END_MARK, Splice
 from truekeep.core.repository import repository_name
@@ -33,6 +33,7 @@ from truekeep.memory.lessons import (
     render_lesson,
 )
 from truekeep.memory.staging import Staging
+from truekeep.memory.transaction import while_edited
 from truekeep.text.injection import find_instructions
 from truekeep.text.secrets.scanner import find_secrets
 from truekeep.text.unicode import find_hidden, printable
@@ -40,7 +41,6 @@ from truekeep.text.unicode import find_hidden, printable
 if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
 
-MAX_ATTEMPTS = 3
 MAX_NOTE = 200  # characters of a ledger note
 _VERBS = {CORRECTION.word: "corrected", POLICY.word: "gated"}
 
@@ -84,12 +84,7 @@ class Notes:
     def add(self, table: LessonTable, cells: Mapping[str, str], by: LessonAuthor) -> LessonRow:
         check_cells(table, cells)
         try:
-            for _ in range(MAX_ATTEMPTS):
-                try:
-                    return self._write(table, cells, by.actor)
-                except EditedSince as error:
-                    overtaken = error
-            raise overtaken
+            return while_edited(lambda: self._write(table, cells, by.actor))
         except NotCanonical as error:
             if by.root is None:
                 error.hint = f"in a repository, this leaves a handoff for the canonical host; {error.hint}"
@@ -160,8 +155,6 @@ def _read_table(staging: Staging, path: str) -> str:
         return (staging.read(path) or b"").decode()
     except UnsafePath as error:
         raise BadInput(str(error), hint="put a plain file there and run it again") from error
-    except ChangedSince as error:
-        raise EditedSince(f"{path} changed while it was read", hint="run it again") from error
     except UnicodeDecodeError as error:
         hint = "open it in an editor and save it as UTF-8"
         raise BadInput(f"{path} is not UTF-8 text (byte {error.start})", hint=hint) from error

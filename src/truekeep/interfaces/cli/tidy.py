@@ -142,7 +142,7 @@ def _first(rows: Sequence[Row]) -> list[Row]:
 def _rows(done: DecayReport, settings: DecayConfig, *, dry_run: bool) -> Iterator[Row]:
     days = {"contextual": settings.contextual_days, "potential": settings.potential_days}
     for (path, tier), count in _by_log(done.leaving):
-        because = f"{tier}, more than {days[tier]} days ago" if tier in days else tier
+        because = f"{tier}, {days[tier]} days ago or more" if tier in days else tier
         yield "log", path, f"{many(count, 'entry')} {'would leave' if dry_run else 'left'} search: {because}"
     for (path, tier), count in _by_log(done.returning):
         come = "would come" if dry_run else "came"
