@@ -43,8 +43,7 @@ PARTS = {
     "truekeep.verify.results.save_verdicts": "keeping",
     "truekeep.verify.verifier.Verifier._save_fingerprints": "keeping",
     "truekeep.verify.verifier.Verifier._load_fingerprints": "keeping",
-    "truekeep.interfaces.cli.verify.shown_checked": "printing",
-    "truekeep.interfaces.cli.verify.print_json": "printing",
+    "truekeep.interfaces.cli.output.emit": "printing",
 }
 WHOLE = ("old trees", "rename records", "old files", "bodies then", "lines")
 
@@ -100,17 +99,21 @@ class Clock:
         return call
 
 
+def find_owner(name: str) -> tuple[Any, str]:
+    """The module or class that has a function, and its name there."""
+    module, _, last = name.rpartition(".")
+    try:
+        return importlib.import_module(module), last
+    except ImportError:
+        module, _, kind = module.rpartition(".")
+        return getattr(importlib.import_module(module), kind, None), last
+
+
 def watch_parts(clock: Clock) -> list[str]:
     """Put the clock around every part, wherever a module has it. Returns what is not there any more."""
     missing = []
     for name, part in PARTS.items():
-        module, _, last = name.rpartition(".")
-        owner: Any = None
-        try:
-            owner = importlib.import_module(module)
-        except ImportError:
-            module, _, kind = module.rpartition(".")
-            owner = getattr(importlib.import_module(module), kind, None)
+        owner, last = find_owner(name)
         found = getattr(owner, last, None)
         if found is None:
             missing.append(name)

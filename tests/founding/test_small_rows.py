@@ -77,7 +77,7 @@ def test_a_topic_of_two_repositories_is_adopted_for_both(place: Place, own_home:
         done, _ = workspace.handoffs.adopt("claude")
     assert [item.outcome for item in done] == ["left", "left"]
     place.ingest(now=now)
-    assert list(place.outcomes().values()) == ["promoted", "promoted"], place.codes()
+    assert [item.outcome for item in place.filed] == ["promoted", "promoted"], place.codes()
     assert place.cards() == ["bar-commits.md", "foo-commits.md"]
 
 

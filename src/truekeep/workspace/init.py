@@ -15,6 +15,7 @@ from truekeep.core.model import INDEX, WORKSPACE
 from truekeep.core.state_dir import STATE, Host
 from truekeep.memory.file_scan import iter_files
 from truekeep.text.unicode import printable
+from truekeep.workspace.choose_workspace import is_same
 
 if TYPE_CHECKING:
     from truekeep.workspace.context import WorkspaceContext
@@ -90,18 +91,14 @@ def describe_other_settings(path: Path) -> list[str]:
     """Messages about other settings that name a workspace on this machine."""
     told = []
     named = os.environ.get("TRUEKEEP_WORKSPACE")
-    if named and not _is_same(os.path.expanduser(named), path):
+    if named and not is_same(os.path.expanduser(named), path):
         told.append(f"but TRUEKEEP_WORKSPACE names {named}, and comes first where it is set")
     own = _openclaw_memory()
-    if own and not _is_same(own, path):
+    if own and not is_same(own, path):
         shown = printable(below_home(own, os.path.expanduser("~")))
         told.append(f"OpenClaw keeps its own memory in {shown}, and reads only the cards of this one")
         told.append(f"  `truekeep init {as_argument(own)} --default` keeps one memory for both")
     return told
-
-
-def _is_same(one: str, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def _openclaw_memory() -> str:

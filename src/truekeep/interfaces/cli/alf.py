@@ -26,7 +26,6 @@ from truekeep.integrations.alf.record_ids import SCHEMES
 from truekeep.integrations.alf.validate import validate_archive, verdict
 from truekeep.integrations.alf.writer import ArchiveSummary, DeltaSummary
 from truekeep.integrations.alf.zip_container import ArchiveProblem
-from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_files, complete_folders
 from truekeep.interfaces.cli.interruptible import InterruptibleGroup
 from truekeep.interfaces.cli.json_fields import to_json
@@ -35,6 +34,7 @@ from truekeep.interfaces.cli.output import Shown, emit, wants_json
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import Aside, echo, note, style
+from truekeep.workspace.choose_workspace import choose_workspace, find_in_use
 from truekeep.workspace.workspace import Workspace, default_path
 
 EXIT_PROBLEMS = 1

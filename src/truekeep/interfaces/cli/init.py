@@ -13,12 +13,12 @@ from truekeep.core.default_workspace import find_damaged, read_remembered
 from truekeep.core.harness_paths import find_homes
 from truekeep.core.state_dir import STATE
 from truekeep.integrations.schedule.earlier_ingester import HINT, describe, find_ingester
-from truekeep.interfaces.cli.choose_workspace import choose_workspace, find_in_use
 from truekeep.interfaces.cli.complete_values import complete_folders
 from truekeep.interfaces.cli.options import json_flag, named_workspace, repos_option, workspace_option
 from truekeep.interfaces.cli.output import Shown, emit, short_path
 from truekeep.interfaces.cli.terminal import style, warning
 from truekeep.verify.checkouts import expand_repositories
+from truekeep.workspace.choose_workspace import choose_workspace, find_in_use
 from truekeep.workspace.init import check_expanded_pattern, check_remembered, count_memory, describe_other_settings
 from truekeep.workspace.workspace import Workspace
 

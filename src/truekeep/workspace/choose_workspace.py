@@ -1,4 +1,4 @@
-"""Which workspace commands and hooks use after one was made: for `init` and `alf import`."""
+"""Chooses the workspace that commands and hooks use after one was made, for `init` and `alf import`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from truekeep.core.default_workspace import (
     remember,
 )
 from truekeep.core.errors import as_argument
-from truekeep.interfaces.cli.output import short_path
+from truekeep.core.machine import below_home
+from truekeep.text.unicode import printable
 
 
 def find_in_use() -> str:
@@ -29,7 +30,7 @@ def choose_workspace(path: Path, in_use: str, *, is_default: bool = False) -> li
         if not noted and not os.environ.get("TRUEKEEP_WORKSPACE"):
             remember(in_use)  # or the one that was just made could come first, as OpenClaw's own folder
         return [
-            f"commands and hooks still use {short_path(in_use)}",
+            f"commands and hooks still use {_shown(in_use)}",
             f"  `truekeep init {as_argument(path)} --default` makes them use this one",
         ]
     is_usual = not find_damaged() and is_same(find_workspace(), path)
@@ -38,8 +39,12 @@ def choose_workspace(path: Path, in_use: str, *, is_default: bool = False) -> li
         return []
     before = noted or in_use
     if before and not is_same(before, path):
-        return [f"every later command and hook uses it, not {short_path(before)}"]
+        return [f"every later command and hook uses it, not {_shown(before)}"]
     return [] if is_usual else ["every later command and hook uses it"]
+
+
+def _shown(path: str) -> str:
+    return printable(below_home(path, os.path.expanduser("~")))
 
 
 def is_same(one: str, other: Path) -> bool:
