@@ -32,7 +32,7 @@ KINDS = (
     *("same-topic", "reordered", "reworded", "extended", "already-instructed"),
     *("two-values", "card-log", "card-transcript", "handoff-card", "memory-instructions", "memory-code"),
     *("index-missing", "index-dangling", "index-doubled", "index-drifted"),
-    *("structural", "expiry"),
+    *("structural", "repeated", "expiry"),
     *("dates-lie", "future-date", "bad-date", "no-frontmatter", "bad-tag"),
     *("edits meanwhile", "undone"),
 )

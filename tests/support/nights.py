@@ -40,6 +40,7 @@ class Night(NamedTuple):
     decay: DecayReport
     doubles: TidyReport
     promoted: TidyReport
+    unattended: TidyReport  # what the timer would promote
     reconciled: ReconcileReport
 
 
@@ -143,6 +144,7 @@ class Nights:
                 desk.decay(by_hand=False),
                 desk.duplicates(),
                 desk.promote(),
+                desk.nightly().promote(dry_run=True),
                 desk.reconcile(fix=True, code=False, by_hand=False),
             )
 
@@ -222,11 +224,9 @@ class Nights:
             return any((item.rule, item.winner, _path_of(item.other)) == (plant.kind, "card", path) for item in found)
         if plant.kind.startswith("index-"):
             return any((item.rule, _card_of(item)) == (plant.kind, plant.about) for item in found)
-        if plant.kind == "structural":
-            ideas = [item.idea for item in night.promoted.offered]
-            return any(
-                plant.about in idea.text and any(code == plant.kind for code, _ in idea.reasons) for idea in ideas
-            )
+        if plant.kind in ("structural", "repeated"):
+            is_unattended = _is_promoted(plant, night.unattended)
+            return _is_promoted(plant, night.promoted) and is_unattended == (plant.kind == "structural")
         if plant.kind == "already-instructed":
             return any(dict(item.idea.drops).keys() == plant.paths for item in night.doubles.offered)
         return any(problem.code == plant.kind and problem.path in plant.paths for problem in night.doubles.problems)
@@ -404,6 +404,12 @@ class Nights:
                 for line in workspace.history.blame(path):
                     if line.entry is not None and line.entry.verb == "promoted" and line.record is None:
                         self._miss(f"{path}:{line.number} has an entry without its handoff")
+
+
+def _is_promoted(plant: Plant, report: TidyReport) -> bool:
+    """Whether a card is proposed for what logs say, for the reason for which it was planted."""
+    ideas = [item.idea for item in report.offered]
+    return any(plant.about in idea.text and any(code == plant.kind for code, _ in idea.reasons) for idea in ideas)
 
 
 def _explains(ledger: Ledger, key: str, path: str) -> bool:

@@ -447,6 +447,7 @@ class Year:
             (self._plant_instruction, 0.6),
             (self._plant_log, 0.6),
             (self._plant_talk, 0.3),
+            (self._plant_repeated, 0.6),
             (self._plant_fact, 0.2),
             (self._plant_instructed, 0.2),
             (self._plant_code, 0.1),
@@ -603,6 +604,31 @@ class Year:
         self.busy.update((path, twin))
         plant = Plant(kind, f"{path} | {twin}", frozenset((path, twin)))
         self.doubled[plant.paths] = plant
+        self.tonight.append(plant)
+
+    def _plant_repeated(self) -> None:
+        """A rule that logs of three days say, that nobody tagged, and that no card holds."""
+        random = self.random
+        while True:
+            service, fact = self.a_service(), random.choice(RICH)
+            said = a_fact(random, service, self.a_service(), fact)
+            keys = set().union(*(keys_of(said.worded(wording)) for wording in range(2)))
+            if (fact, service) not in self._statements and not keys & set(self.lines.ever):
+                break
+        self._statements.add((fact, service))
+        fact_text = said.worded(0)
+        text = f"Never forget that {fact_text[0].lower()}{fact_text[1:]}"
+        past = [day for day in self.days() if day < self.day][-20:]
+        if len(past) < 2:
+            return
+        for day in (*random.sample(past, 2), self.day):
+            log = self._log_path(day)
+            if not (self.workspace / log).is_file():
+                self._put(log, f"# {day}\n")
+            lead = random.choice(("- ", "", "* ", "- Again: "))
+            self._put(log, f"{(self.workspace / log).read_text().rstrip()}\n\n{lead}{text}\n", 20)
+        plant = Plant("repeated", text, frozenset())
+        self.lasting[text] = plant
         self.tonight.append(plant)
 
     def _plant_code(self) -> None:
