@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
 from truekeep.core.model import RULES
+from truekeep.handoffs.policy import document as document_policy
 from truekeep.handoffs.policy.document import contains_block
 
 GOOD = {
@@ -422,3 +423,34 @@ def test_a_text_stands_there_if_it_begins_and_ends_with_a_line(existing: str, bl
     places = [at for at in range(len(text)) if text.startswith(f"\n{block}", at)]
     expected = any(text[at + 1 + len(block) :][:1] in ("", "\n", "\r") for at in places)
     assert contains_block(existing.encode(), block.encode()) == expected
+
+
+HEADINGS = st.sampled_from(
+    [
+        "### Use tabs",
+        "## USE, tabs!",
+        "Use tabs\n---",
+        "use tabs",
+        "- ## Use `tabs`",
+        "### Größe",
+        "### GRÖSSE",
+        "```\n### Use tabs\n```",
+        "> ### Use tabs",
+        "### Use tabs always",
+        "###  Use  tabs ###",
+        "### 2026-11-17",
+        "text",
+    ]
+)
+
+
+@given(st.lists(HEADINGS, max_size=6), HEADINGS, st.sampled_from(["\n", "\r\n"]))
+def test_a_heading_is_known_again_wherever_it_is(there: list[str], new: str, newline: str) -> None:
+    """Whatever is before and behind it, and whatever the line ends are."""
+
+    def is_known(parts: list[str]) -> bool:
+        document = "\n\nSome text.\n\n".join(("# Tools", *parts)).replace("\n", newline).encode()
+        return bool(document_policy._same_heading(document, f"{new}\n\nOther.\n", "TOOLS.md"))
+
+    assert is_known(there) == any(is_known([part]) for part in there)
+    assert is_known([new]) == new.startswith("#") * (new != "### 2026-11-17")

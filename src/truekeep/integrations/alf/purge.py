@@ -15,6 +15,7 @@ import uuid
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -158,7 +159,11 @@ def identifying_lines(text: str) -> set[str]:
         end = lines.index("---", 1)
         titles = [match[1].strip("\"'") for match in map(_TITLE.fullmatch, lines[1:end]) if match]
         lines = [*titles, *lines[end + 1 :]]
-    headers = {at for at, below in enumerate(lines[1:]) if "|" in below and _TABLE_RULE.fullmatch(below)}
+    headers = {
+        at
+        for at, (line, below) in enumerate(pairwise(lines))
+        if "|" in line and "|" in below and _TABLE_RULE.fullmatch(below)
+    }
     bare = {_MARKUP.sub("", line, count=1) for at, line in enumerate(lines) if at not in headers}
     return {line for line in bare if len(line) >= MIN_LINE_CHARACTERS and _is_distinctive(line)}
 
