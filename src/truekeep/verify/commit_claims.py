@@ -7,16 +7,17 @@ from hashlib import sha256
 from pathlib import Path
 
 from truekeep.core.repository import GitFailed, remote_name
+from truekeep.verify.claims.hashes import DIGITS_ONLY
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import GIT, Question, Verdict, confirmed, gone, unverifiable
 
 
-def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
     """Ask git about all commits at once, then which of them this branch has."""
     if not questions:
         return {}
     names = [f"{question.claim.name.lower()}^{{commit}}" for question in questions]
-    verdicts: dict[int, Verdict] = {}
+    verdicts: dict[int, Verdict | None] = {}
     found = []
     for question, (_, oid, kind) in zip(questions, list(world.git.infos(names)), strict=True):
         if kind == "commit":
@@ -41,7 +42,7 @@ def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verd
     return verdicts
 
 
-def _unknown_commit(world: World, question: Question) -> Verdict:
+def _unknown_commit(world: World, question: Question) -> Verdict | None:
     """Return the verdict on an id that git does not know. Never `gone`: nothing says that it was ever here."""
     state, named = world.now.state, question.claim.owner
     if named and named != remote_name(Path(world.root)).lower():
@@ -52,6 +53,8 @@ def _unknown_commit(world: World, question: Question) -> Verdict:
         return unverifiable(question, "no-commits", "nothing was committed here yet")
     if not world.past.is_whole:
         return unverifiable(question, "incomplete", "not here, but objects are missing in this clone")
+    if world.is_home and question.claim.why == DIGITS_ONLY:
+        return None
     why = "no commit of this repository: it may be another repository's, was never pushed, or is no commit at all"
     return unverifiable(question, "never-seen", why)
 

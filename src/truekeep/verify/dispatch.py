@@ -6,12 +6,13 @@ is confirmed by default, and a claim that cannot be checked is unverifiable, nev
 
 from __future__ import annotations
 
+import re
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 
 from truekeep.core.repository import GitFailed
-from truekeep.memory.file_scan import is_log
+from truekeep.memory.file_scan import is_dated, is_log
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS
@@ -37,6 +38,10 @@ _MARKED_NAME_ENDINGS = (
     ".cljs",
     ".cljc",
 )  # languages whose names may end in ? or !
+_OF_ITS_DAY = re.compile(  # files and folders of records and plans
+    r"(?:^|/|[-_.])(?:archives?|archived|history|backups?|snapshots?|plans?|proposals?)(?:/|[-_.])", re.IGNORECASE
+)
+_DATED_ENTRY = re.compile(r"-(?:[a-z]{0,8}\d{0,4}-)?20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])-")  # reduced words
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _SINGLE_CHECKS = {
     "path": check_path,
@@ -82,11 +87,18 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     for kind, check in _SINGLE_CHECKS.items():
         for question in by_kind[kind]:
             found[id(question)] = _run_check(check_link if is_link(world, question) else check, world, question)
+    if world.is_home:
+        found = {key: _about_code(verdict) for key, verdict in found.items()}
     verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
     return [
         _by_age(world, question, verdict) if verdict is not None else None
         for question, verdict in zip(questions, verdicts, strict=True)
     ]
+
+
+def _about_code(verdict: Verdict | None) -> Verdict | None:
+    """Drop what a workspace says that is no claim about its code: decisions that no manifest has to do with."""
+    return None if verdict is not None and verdict.reason == "decision" else verdict
 
 
 def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | None:
@@ -95,7 +107,7 @@ def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | Non
         return verdict
     if world.is_home and question.claim.is_weak and question.claim.kind in _OFTEN_OF_OTHERS:
         return None
-    if is_log(question.memory):
+    if world.is_home and _tells_of_its_day(question, verdict):
         why = f"{verdict.why}; a log tells of its day"
         return unverifiable(question, "of-its-day", why, place=verdict.place)
     written = world.line_dates.written_at(question)
@@ -104,6 +116,17 @@ def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | Non
         return verdict
     day = time.strftime("%Y-%m-%d", time.gmtime(written))
     return unverifiable(question, "gone-before", f"{verdict.why}, before this line was written ({day})")
+
+
+def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
+    """Whether a document or line records what was so on a day: a log, an archived file, a plan, a dated entry.
+
+    A dated document tells of its day, too; but where what it names was only renamed, its readers need the new name.
+    """
+    path = question.memory
+    if is_log(path) or _OF_ITS_DAY.search(path) or _DATED_ENTRY.match(question.subject.line):
+        return True
+    return is_dated(path) and verdict.verdict != MOVED
 
 
 def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:

@@ -60,11 +60,13 @@ class LineOrigins:
         before = LineOrigin(memory.origin.repository, end_of_day(days[0]))
         return memory._replace(origin=before, lines=tuple(memory.origin if mark == "r" else before for mark in marks))
 
-    def of_document(self, path: str) -> tuple[LineOrigin, ...]:
+    def of_document(self, path: str, text: str) -> tuple[LineOrigin, ...]:
         """Return, for each line of a document, the repository and the date of the handoff it came from.
 
         A repaired line has the date of its repair, because its paths are from then.
         """
+        if self._source.ledger.last_digest(path) is None:
+            return (LineOrigin(),) * (text.count("\n") + 1)  # truekeep never wrote it
         try:
             lines = self._source.history.lines(path)
         except (NotFound, UnsafePath):

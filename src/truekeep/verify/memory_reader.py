@@ -69,7 +69,7 @@ class MemoryReader:
         is_document = store_of(shown) == "documents" and not is_outside(shown)
         if memory is None or memory.origin.repository or not is_document:
             return memory
-        return memory._replace(lines=self._origins.of_document(shown))
+        return memory._replace(lines=self._origins.of_document(shown, memory.text))
 
     def files(self, wanted: Sequence[str]) -> Iterator[tuple[MemoryText, bool]]:
         """The named Markdown files, in the workspace or elsewhere; and whether each is a memory of the workspace."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
-from truekeep.verify.claims.patterns import SYSTEM_FOLDERS, WELL_KNOWN, is_file
+from truekeep.verify.claim import Claim
+from truekeep.verify.claims.patterns import OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.git_history import Trail
 from truekeep.verify.repository import HOME_FOLDER, World, is_code
+from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
 
 
@@ -25,6 +28,26 @@ class PathPlace(NamedTuple):
 
 
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
+_LINES_TO_LONGER_PATH = 8
+_PASSING_FOLDERS = ("/tmp/", "/private/tmp/", "/var/tmp/", "/dev/", "/proc/", "/run/")
+_MAX_BRANCHES = 20
+
+
+def find_longer_paths(claims: Sequence[Claim]) -> dict[Claim, tuple[str, ...]]:
+    """For bare file names, the paths of the nearby lines that end with them: they say which file is meant."""
+    paths: dict[str, list[Claim]] = defaultdict(list)
+    bare = []
+    for claim in claims:
+        if claim.kind == "path" and "/" in claim.name:
+            paths[claim.name.rpartition("/")[2]].append(claim)
+        elif claim.kind == "path":
+            bare.append(claim)
+    found = {}
+    for claim in bare:
+        near = [one.name for one in paths.get(claim.name, ()) if abs(one.line - claim.line) <= _LINES_TO_LONGER_PATH]
+        if near:
+            found[claim] = tuple(dict.fromkeys(near))
+    return found
 
 
 def check_path(world: World, question: Question) -> Verdict | None:
@@ -38,11 +61,12 @@ def check_path(world: World, question: Question) -> Verdict | None:
         if world.is_home and claim.is_weak:
             return None  # `/api/tasks`: a route of a server, as likely as anything
         name, question = inside, question._replace(folder="")
-    if name == ".":
+    if name == "." or (world.is_home and name in ("workspace", world.name) and claim.kind == "directory"):
         return confirmed(question, "exists", "the workspace itself")
     place = find_place(world, name, question)
     is_folder = claim.kind == "directory"
-    if (place is None or not place.path) and (there := judge_uncommitted(world, question, name.strip("/"))) is not None:
+    is_lost = (place is None or not place.path) and not world.now.has(name.strip("/"))
+    if is_lost and (there := judge_uncommitted(world, question, name.strip("/"))) is not None:
         return there
     if place is not None and place.path and not place.is_moved:
         return _exists(world, question, place.path)
@@ -58,7 +82,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
             what = (
                 f"not there since {commit.id[:10]} on {commit.day}; a partial clone cannot tell whether it was renamed"
             )
-        if is_ignored_path(world, name.strip("/"), question):
+        if is_ignored_path(world, name.strip("/"), question) and not world.is_in_use:
             what = f"git ignores it since {commit.id[:10]} on {commit.day}, and it is not on this machine"
             return unverifiable(question, "ignored", what)
         if world.past.problem:
@@ -73,6 +97,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return gone(
             question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last, candidates=near
         )
+    if name in world.now.deleted and world.now.state.head and not world.past.oids([f"{world.now.state.head}:{name}"]):
+        return unverifiable(question, "incomplete", "git lists it, but its contents are missing in this clone")
     if name in world.now.deleted or _was_folder(world, name):
         return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, is_dirty=True)
     verdict = _missing(world, question, name, is_folder=is_folder)
@@ -94,8 +120,10 @@ def find_place(world: World, name: str, question: Question) -> PathPlace | None:
 
 def _known_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a path in the checkout or in the rename records since the memory's date. Cached."""
-    key = (name, question.written_at, question.claim.is_weak, question.folder)
-    known = _cache(world)
+    if world.is_home and _is_bare(name):
+        return _find_place(world, name, question)  # by what the line is about, so there is little to share
+    key = (name, question.written_at, question.claim.is_weak, question.folder, question.claim.why == "a link")
+    known: dict[tuple[str, int | None, bool, str, bool], PathPlace | None] = world.places
     if key not in known:
         known[key] = _find_place(world, name, question)
     return known[key]
@@ -112,6 +140,22 @@ def unknown_path(world: World, question: Question) -> str:
 
 def _is_relative(name: str) -> bool:
     return bool(name) and not name.startswith(("/", "~")) and ".." not in name.split("/")
+
+
+def _is_bare(name: str) -> bool:
+    return "/" not in name.strip("/")
+
+
+def _readings(world: World, name: str, question: Question) -> list[str]:
+    """The paths that a name can mean, most likely first.
+
+    Notes below memory/ name files from the root of the workspace; links, and documents of a project, from their folder.
+    """
+    found = list(_from_folder(name, question))
+    is_note = question.folder == "memory" or question.folder.startswith("memory/")
+    if world.is_home and is_note and question.claim.why != "a link" and ".." not in name.split("/"):
+        found = [found[-1], *found[:-1]]
+    return found
 
 
 def _from_folder(name: str, question: Question) -> Iterator[str]:
@@ -139,13 +183,13 @@ def _old_name(world: World, name: str, question: Question) -> PathPlace | None:
     return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
 
 
-def _cache(world: World) -> dict[tuple[str, int | None, bool, str], PathPlace | None]:
-    return world.places
-
-
 def _find_place(world: World, name: str, question: Question) -> PathPlace | None:
     now = world.now
-    candidates = list(_from_folder(name, question))
+    candidates = _readings(world, name, question)
+    if world.is_home and _is_bare(name) and is_file(name):
+        is_decided, place = _place_by_subject(world, name, candidates, question)
+        if is_decided:
+            return place
     for candidate in (*candidates, *_spellings(world, name)):
         if now.has(candidate) or now.has_folder(candidate):
             return PathPlace(candidate)
@@ -193,7 +237,7 @@ def _spellings(world: World, name: str) -> list[str]:
 def _bare_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a file name without a folder: it exists if any file has it, and moved or is gone if only one ever had it."""
     matches = [path for path in world.now.by_name.get(name, []) if not path.startswith(f"{STATE}/")]
-    if matches and world.is_home and name in WELL_KNOWN:
+    if matches and world.is_home and name in OF_ANY_PROJECT:
         return None  # one of another folder need not be the one that is meant
     if len(matches) == 1:
         return PathPlace(matches[0])
@@ -201,7 +245,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
         return PathPlace(name)
     if is_on_disk(world, name):
         return PathPlace(name)
-    for path in _from_folder(name, question):
+    for path in _readings(world, name, question):
         own = world.past.follow(path, question.written_at, world.now.position)
         if own is not None:
             return PathPlace(own.path, is_moved=bool(own.path), trail=own)
@@ -222,6 +266,34 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
     if not alive:
         return PathPlace("", trail=max(trails, key=lambda trail: trail.commit.at))
     return None
+
+
+def _place_by_subject(
+    world: World, name: str, candidates: Sequence[str], question: Question
+) -> tuple[bool, PathPlace | None]:
+    """Choose, by what the text is about, the file of the workspace that a bare name means; and whether that decides.
+
+    Decided without a file: the text means one that is elsewhere, or nothing says which of many projects' it is.
+    """
+    now = world.now
+    if question.longer:  # the text says which
+        places = [find_place(world, path, question._replace(longer=())) for path in question.longer]
+        here = [place for place in places if place is not None and place.path]
+        return True, here[0] if here else None
+    namesakes = [path for path in now.by_name.get(name, ()) if not path.startswith(f"{STATE}/")]
+    own = next((path for path in candidates if now.has(path)), "")
+    if question.claim.why == "a link" or not namesakes:
+        return bool(own), PathPlace(own) if own else None
+    ranked = nearest(question.subject, question.folder, namesakes)
+    named = [path for rank, path in ranked if rank == ranked[0][0] <= IN_HEADING]
+    if own and (own in named or not named) and name not in OF_ANY_PROJECT:
+        return True, PathPlace(own)
+    if len(named) == 1:
+        return True, PathPlace(named[0])
+    is_common = name in OF_ANY_PROJECT or is_one_word(name.partition(".")[0].replace("-", "_"))
+    if len(namesakes) > 1 or (is_common and ranked[0][0] > IN_SECTION):
+        return True, None
+    return False, None
 
 
 def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
@@ -320,14 +392,16 @@ def _inside(world: World, name: str) -> str | None:
     return bare
 
 
-def outside(question: Question, name: str) -> Verdict:
-    """Check whether a path outside the repository exists. Its content is not read."""
+def outside(question: Question, name: str) -> Verdict | None:
+    """Check whether a path outside the repository exists; None for a temporary one. Its content is not read."""
     try:
         there = os.path.lexists(os.path.expanduser(name))
     except (OSError, ValueError):
         there = False
     if there:
         return confirmed(question, "on-this-host", "there on this machine; outside the repository, so not looked into")
+    if name.startswith(_PASSING_FOLDERS):
+        return None  # nobody expects it to last
     if is_of_other_machine(name):
         return unverifiable(question, "other-machine", "a path of another machine, or of another user")
     return unverifiable(question, "outside", "not on this machine, and outside of the repository")
@@ -379,7 +453,14 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         )
     if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
         return confirmed(question, "in-memory", "a file of this memory")
+    if world.is_home and claim.is_weak and _is_bare(bare):
+        return None  # the file of another project, as likely as one of these
     several = tuple(path for path in now.by_name.get(parts[-1], ()) if path.endswith("/" + bare))[:5]
+    if world.is_home and several:
+        ranked = nearest(question.subject, question.folder, several)
+        best = [path for rank, path in ranked if rank == ranked[0][0] < NOT_NAMED]
+        if len(best) == 1:
+            return confirmed(question, "exists", f"there as {best[0]}", best[0])
     if several:
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
     if claim.is_weak:
@@ -397,6 +478,9 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return unverifiable(question, "incomplete", why, candidates=near)
     if other is not None:
         if world.past.last_touch(bare) is None:
+            if branch := _branch_with(world, bare):
+                why = f"not on this branch; on {branch} ({other.id[:10]}, {other.day})"
+                return confirmed(question, "other-branch", why, rank=GIT, commit=other.id)
             why = f"not on this branch; another one has it ({other.id[:10]}, {other.day})"
             return unverifiable(question, "other-branch", why, candidates=near)
         return gone(
@@ -412,6 +496,15 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         why = "never seen in this history; the memory may be newer than this checkout"
         return unverifiable(question, "never-seen", why, candidates=near)
     return gone(question, "never-seen", "no such path, and none in all of history", candidates=near)
+
+
+def _branch_with(world: World, path: str) -> str:
+    """A branch of the workspace's repository whose newest commit has this path; empty if there is none."""
+    if not world.is_home:
+        return ""
+    branches = world.branches[:_MAX_BRANCHES]
+    found = world.past.oids([f"{branch}:{path}" for branch in branches])
+    return next((branch for branch in branches if f"{branch}:{path}" in found), "")
 
 
 def judge_by_tree(world: World, question: Question, path: str) -> Verdict:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from truekeep.core.repository import GitFailed
+from truekeep.core.state_dir import STATE
 from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles, StoredDefinition, read_checkout
 from truekeep.verify.file_kinds import FileKind, kind_of, prefer
@@ -51,6 +52,26 @@ class World:
     @cached_property
     def line_dates(self) -> LineDates:
         return LineDates(self.git, self.store, self.now.state.head)
+
+    @cached_property
+    def branches(self) -> list[str]:
+        """The branches here and of remotes, the newest first."""
+        with suppress(GitFailed):
+            raw = self.git.run(
+                "for-each-ref", "--sort=-committerdate", "--format=%(refname:short)", "refs/heads", "refs/remotes"
+            )
+            return [name for name in os.fsdecode(raw).splitlines() if not name.endswith("/HEAD")]
+        return []
+
+    @cached_property
+    def is_in_use(self) -> bool:
+        """Whether this is the workspace that agents work in, and no fresh clone: it has files that git ignores."""
+        if not self.is_home:
+            return False
+        with suppress(GitFailed):
+            raw = self.git.run("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+            return any(name and not name.startswith(os.fsencode(STATE)) for name in raw.split(b"\0"))
+        return False
 
     @cached_property
     def is_home(self) -> bool:

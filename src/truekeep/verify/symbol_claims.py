@@ -21,7 +21,8 @@ from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
 from truekeep.verify.path_claims import PathPlace, find_place
 from truekeep.verify.repository import World, is_code, prefer
-from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest, project_folder
+from truekeep.verify.verdict import CODE, UNVERIFIABLE, Question, Verdict, confirmed, gone, moved, unverifiable
 
 _MAX_FILES_PER_NAME = 8
 _CONTAINER_KINDS = frozenset(
@@ -33,6 +34,13 @@ LIBRARY_NAMES = frozenset(
     "process fs path os sys json asyncio subprocess re logging typing unittest pytest pathlib datetime collections "
     "itertools functools np pd torch java javax kotlin System Console".split()
 )
+GENERIC_VARIABLES = frozenset(
+    "API_KEY API_TOKEN API_SECRET API_URL API_BASE API_HOST API_BASE_URL BASE_URL BASE_DIR ACCESS_TOKEN AUTH_TOKEN "
+    "BOT_TOKEN CHAT_ID CLIENT_ID CLIENT_SECRET DATABASE_URL DATA_DIR DB_HOST DB_NAME DB_PASSWORD DB_PATH DB_PORT "
+    "DB_URL DB_USER HOME_DIR LOG_DIR LOG_FILE LOG_LEVEL MAX_RETRIES MAX_TOKENS NODE_ENV OUTPUT_DIR PRIVATE_KEY "
+    "PUBLIC_KEY REDIS_URL ROOT_DIR SCRIPT_DIR SECRET_KEY SERVER_URL SESSION_ID USER_ID USER_NAME WEBHOOK_URL "
+    "WORK_DIR".split()
+)  # names that so many programs have that one of them says little
 _MAX_OLD_TREES = 12  # searched in one run
 _CONFIG_KINDS = frozenset(("key",))
 _HEADER_WORDS = frozenset(
@@ -45,6 +53,7 @@ _TYPE_KINDS = frozenset(
 
 
 _DATA_LANGUAGES = frozenset(("json", "html", "css"))  # whose keys and words are data, not names of code
+_UNKNOWN_NAMES = ("only-mentioned", "never-seen", "owner-unknown", "of-others")
 _VALUE_KINDS = frozenset(("variable", "key", "field", "property", "value"))
 
 
@@ -170,9 +179,33 @@ class Symbols:
             return self._method(question)
         spots = [spot for spot in self.spots(claim.name, self._likely_files(question)) if _can_define(claim, spot)]
         spots.sort(key=lambda spot: spot.outline.kind in _CONFIG_KINDS)
+        if self.world.is_home:
+            return self._defined_by_subject(question, spots)
         if spots:
             return self._defined(question, spots[0], len(spots))
         return None
+
+    def _defined_by_subject(self, question: Question, spots: list[Spot]) -> Verdict | None:
+        """Of the definitions of a workspace's projects, the one that the text is about; None if nothing says so."""
+        spots = [spot for spot in spots if self._is_named(question, spot.path, spot.outline.kind)]
+        if not spots:
+            return None
+        nearness = {spot.path: self._nearness(question, spot.path) for spot in spots}
+        spots.sort(key=lambda spot: nearness[spot.path])
+        best = [spot for spot in spots if nearness[spot.path] == nearness[spots[0].path]]
+        if len({project_folder(spot.path) or spot.path for spot in best}) > 1:
+            why = f"{len(best)} projects here define it, and nothing says which one is meant"
+            return unverifiable(question, "several", why, candidates=tuple(spot.cite for spot in best[:5]))
+        return self._defined(question, best[0], len(best))
+
+    def _nearness(self, question: Question, path: str) -> int:
+        return nearest(question.subject, question.folder, [path])[0][0]
+
+    def _is_named(self, question: Question, path: str, kind: str) -> bool:
+        """Whether the text says enough that a name may be the one of this file: plain words and values need more."""
+        if is_one_word(question.claim.name):
+            return self._nearness(question, path) <= IN_HEADING
+        return kind not in _VALUE_KINDS or self._nearness(question, path) < NOT_NAMED
 
     def _defined(self, question: Question, spot: Spot, count: int = 1, reason: str = "defined") -> Verdict:
         return confirmed(
@@ -337,8 +370,21 @@ class Symbols:
         return claim.kind == "flag" or (claim.kind == "env" and not (claim.place and self._files.get(claim.name)))
 
     def check_past(self, question: Question) -> Verdict | None:
-        """Check a name that no current file defines; None for a weak claim that never existed here."""
+        """Check a name that no current file defines; None for a weak claim that never existed here.
+
+        A workspace names fields, tools and settings of many programs: only a call, or what the text puts into a file,
+        is surely about code.
+        """
+        verdict, claim = self._check_past(question), question.claim
+        is_surely_code = bool(claim.place) or claim.why == "a call" or not self.world.is_home
+        is_unknown = verdict is not None and verdict.reason in _UNKNOWN_NAMES and verdict.verdict == UNVERIFIABLE
+        return None if is_unknown and not is_surely_code else verdict
+
+    def _check_past(self, question: Question) -> Verdict | None:
         claim = question.claim
+        is_plain = self.world.is_home and claim.kind == "symbol" and not claim.place
+        if is_plain and (is_one_word(claim.name) or self._files.get(claim.name)):
+            return self._check_used_at_home(question, self._source_users(claim.name))
         then = self._old_definitions.get((claim.name, question.written_at))
         if self.is_word(claim):
             return self._check_missing_word(question)
@@ -514,9 +560,9 @@ class Symbols:
             return self._gone_since(question, then, "", ())
         used_in = in_code.rpartition(":")[0]
         is_used = (is_tied and not self.world.is_home) or (not claim.is_weak and _is_source(used_in))
-        if in_code and is_used and self.world.is_home and not is_tied and claim.kind != "method":
-            why = f"used in {in_code}, and nothing here defines it: it may be another project's"
-            return unverifiable(question, "of-others", why, place=in_code)
+        if self.world.is_home and not is_tied and claim.kind != "method":
+            verdict = self._defined_by_subject(question, [spot for spot in tests if _is_source(spot.path)])
+            return verdict or self._check_used_at_home(question, self._source_users(claim.name))
         if in_code and is_used:
             return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
         if tests and not users_then and (is_tied or not claim.is_weak or _has_function_or_type(tests)):
@@ -527,6 +573,24 @@ class Symbols:
             return None
         if in_code:
             return unverifiable(question, "only-mentioned", f"only data has this word ({in_code})")
+        return self._never_defined(question)
+
+    def _source_users(self, name: str) -> list[str]:
+        return [path for path in prefer(self._users.get(name, ()))[:_MAX_FILES_PER_NAME] if _is_source(path)]
+
+    def _check_used_at_home(self, question: Question, users: Sequence[str]) -> Verdict | None:
+        """Check a name that no code of the workspace defines; None if nothing ties it to this code."""
+        claim = question.claim
+        for rank, path in nearest(question.subject, question.folder, users):
+            limit = IN_HEADING if is_one_word(claim.name) else IN_SECTION
+            if rank <= limit and (line := self.world.find_word(path, claim.name)):
+                cite = f"{path}:{line}"
+                return confirmed(question, "used", f"used in {cite}; nothing here defines it", cite)
+        if claim.is_weak or claim.why != "a call" or is_one_word(claim.name):
+            return None  # a field, a tool, a table: of whatever program the text is about
+        if users:
+            why = f"used in {users[0]}, and nothing here defines it: it may be another project's"
+            return unverifiable(question, "of-others", why, place=users[0])
         return self._never_defined(question)
 
     def _used_together(self, claim: Claim, paths: Iterable[str]) -> str:
@@ -621,7 +685,7 @@ class Symbols:
         script = self._script_of_flag(question)
         if self.world.is_home and claim.kind == "flag" and not script and not self._is_own_flag(question):
             return None
-        found = self._find_word(claim)
+        found = self._find_word(question)
         if found and script and found.rpartition(":")[0] != script:
             line = next((line for name in spellings(claim) if (line := self.world.find_word(script, name))), 0)
             if not line:
@@ -665,11 +729,22 @@ class Symbols:
             return None
         return self._never_defined(question)
 
-    def _find_word(self, claim: Claim) -> str:
+    def _find_word(self, question: Question) -> str:
         """Find the exact word in code: a flag with its dashes, or without them if it has a dash inside."""
+        claim = question.claim
         exact = [name for name in spellings(claim) if name.startswith("--") or "-" in name or name == claim.name]
         for name in exact:
-            for path in prefer(self._users.get(name, ()))[:_MAX_FILES_PER_NAME]:
+            paths = prefer(self._users.get(name, ()))
+            if self.world.is_home and claim.kind == "env":
+                paths = [path for path in paths if is_code(path)]
+                ranked = nearest(question.subject, question.folder, paths)
+                needs_name = claim.name in GENERIC_VARIABLES
+                paths = [
+                    path
+                    for rank, path in ranked
+                    if rank <= IN_HEADING or not (needs_name or language_for(path) in _DATA_LANGUAGES)
+                ]
+            for path in paths[:_MAX_FILES_PER_NAME]:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     return f"{path}:{line}"
         return ""

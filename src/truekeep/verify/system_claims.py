@@ -56,6 +56,8 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
             verdicts[id(question)] = confirmed(question, "unit-says", f"{unit} says so")
         elif here is not None and here.state == "there":
             verdicts[id(question)] = confirmed(question, "listening", here.what)
+        elif world.is_home:
+            verdicts[id(question)] = _find_port_of_service(world, question, configured, words[claim.name])
         elif configured:
             path, line = configured[0]
             verdicts[id(question)] = confirmed(question, "configured", f"in {path}:{line}", f"{path}:{line}")
@@ -64,7 +66,25 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
     return verdicts
 
 
+def _find_port_of_service(
+    world: World, question: Question, configured: Sequence[tuple[str, int]], files: Iterable[str]
+) -> Verdict:
+    """Check a port of a workspace, whose projects use the same few: what names it has to be of the service meant."""
+    in_code = ((path, line) for path in prefer(files)[:12] if (line := _port_line(world, path, question.claim.name)))
+    places = [place for place in (*configured, *in_code) if not _SHOWN_FILE.search(place[0].rpartition("/")[2])]
+    for path, line in places:
+        code = (world.now.text(path) or b"").split(b"\n")[line - 1].decode("utf-8", "replace")
+        if question.subject.shares_word(f"{path} {code}"):
+            return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
+    if places:
+        path, line = places[0]
+        why = f"nothing listens on it here; {path}:{line} names it, and may be of another service"
+        return unverifiable(question, "not-listening", why, place=f"{path}:{line}")
+    return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
+
+
 _PORT_LINE = re.compile(rb"port(?!folio|rait|able|ion|al|s? to\b)|listen|\bbind|\baddr|\bexpose\b")
+_SHOWN_FILE = re.compile(r"example|sample|template|index\.json|\.jsonl\Z", re.IGNORECASE)  # shows or copies what others say
 _UNIT_PORT = re.compile(
     rb"^\s*(?:ExecStart|Environment|ListenStream)\s*=[^\n]*?(?:port[ =]|PORT=|:|Stream\s*=\s*)(\d{2,5})\b", re.MULTILINE
 )
@@ -76,13 +96,20 @@ def _ports_of_unit_file(world: World, unit: str) -> list[int]:
     return [int(match[1]) for path in files[:3] for match in _UNIT_PORT.finditer(world.now.text(path) or b"")]
 
 
+def _port_line(world: World, path: str, port: str) -> int:
+    """The first line of a code file that names a number as a port; 0 if none does."""
+    if not is_code(path) or language_for(path) == "html" or not (line := world.find_word(path, port)):
+        return 0
+    text = world.now.code(path).split(b"\n")[line - 1].lower()
+    is_port = _PORT_LINE.search(text) or re.search(rb"(?:host|\d|\]|\*|[\"'/ ]):" + port.encode() + rb"\b", text)
+    return line if is_port else 0
+
+
 def _find_port_in_code(world: World, question: Question, files: Iterable[str]) -> Verdict:
     name = question.claim.name
     for path in prefer(files)[:12]:
-        if is_code(path) and language_for(path) != "html" and (line := world.find_word(path, name)):
-            text = world.now.code(path).split(b"\n")[line - 1].lower()
-            if _PORT_LINE.search(text) or re.search(rb"(?:host|\d|\]|\*|[\"'/ ]):" + name.encode() + rb"\b", text):
-                return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
+        if line := _port_line(world, path, name):
+            return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
     port = int(name)
     before = find_last_listed(
         world, question, name, lambda manifest: any(number == port for number, _ in manifest.ports)
@@ -175,7 +202,7 @@ def _files_of_build_folders(world: World, folder: str) -> Iterable[str]:
         yield from world.files_on_disk(top)
 
 
-def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
+def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
     return check_links(world.store, world.options, questions)
 
 
@@ -206,11 +233,12 @@ def check_machine(store: FactsCache, options: Options, questions: Sequence[Quest
     return found
 
 
-def check_links(store: FactsCache, options: Options, questions: Sequence[Question]) -> dict[int, Verdict]:
+def check_links(store: FactsCache, options: Options, questions: Sequence[Question]) -> dict[int, Verdict | None]:
+    """Follow links; None for those of a run that does not go online: they are no claims about code or this machine."""
     if not questions:
         return {}
     if not options.online:
-        return {id(item): unverifiable(item, "offline", "links are only followed with --online") for item in questions}
+        return dict.fromkeys(map(id, questions))
     rows = store.rows("SELECT url, at, status, what FROM url")
     cache = {row[0]: (row[1], row[2], row[3]) for row in rows}
     answers = query_urls(
@@ -223,7 +251,7 @@ def check_links(store: FactsCache, options: Options, questions: Sequence[Questio
     )
     with store.transaction():
         store.many("INSERT OR REPLACE INTO url VALUES (?, ?, ?, ?)", [(url, *value) for url, value in cache.items()])
-    verdicts = {}
+    verdicts: dict[int, Verdict | None] = {}
     for question in questions:
         here = answers.get(question.claim.name)
         if here is None or here.state == "unknown":

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple, TypedDict, Unpack
 
 from truekeep.verify.claim import Claim
+from truekeep.verify.subject import Subject
 
 CONFIRMED, MOVED, CHANGED, GONE, UNVERIFIABLE = VERDICTS = ("confirmed", "moved", "changed", "gone", "unverifiable")
 
@@ -38,6 +39,8 @@ class Question(NamedTuple):
     memory: str  # the memory's own path
     written_at: int | None  # seconds; None if unknown
     folder: str = ""  # of the memory's file, from the root of the repository; empty at the root and outside
+    subject: Subject = Subject()  # what the line is about
+    longer: tuple[str, ...] = ()  # paths near the claim that end with its file name
 
 
 class Evidence(TypedDict, total=False):

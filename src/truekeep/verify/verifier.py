@@ -24,7 +24,7 @@ from truekeep.core.errors import BadInput
 from truekeep.core.repository import GitFailed
 from truekeep.memory.file_scan import is_log, project_in
 from truekeep.verify.cache import FactsCache, StoreDamaged
-from truekeep.verify.checkout import MAX_SOURCE_BYTES, FileTree, VerifyTimeout, digest_in, outline_in
+from truekeep.verify.checkout import MAX_SOURCE_BYTES, VerifyTimeout, digest_in, outline_in
 from truekeep.verify.checkouts import Checkout, choose_checkout, is_of_workspace
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.extract import extract_claims
@@ -33,9 +33,10 @@ from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
-from truekeep.verify.path_claims import outside
+from truekeep.verify.path_claims import find_longer_paths, outside
 from truekeep.verify.repository import Options, World, openclaw_folder
-from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts
+from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts, stamp_of
+from truekeep.verify.subject import Subjects
 from truekeep.verify.system_claims import check_machine
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 
@@ -118,7 +119,7 @@ class Verifier:
     def _tree(self, root: str) -> str:
         if root not in self._trees:
             world = self._open(root, {})
-            self._trees[root] = _tree_digest(world.now) if world is not None else ""
+            self._trees[root] = _tree_digest(world) if world is not None else ""
         return self._trees[root]
 
     def _check(
@@ -165,6 +166,8 @@ class Verifier:
     def _route(self, at: int, memory: MemoryText, claims: Sequence[Claim], root: str) -> Iterable[_RoutedQuestion]:
         chosen: dict[str, tuple[str, str]] = {}
         lines = memory.text.split("\n")
+        subjects = Subjects(memory.path, lines)
+        longer = find_longer_paths(claims)
         for claim in claims:
             if claim.is_past:
                 continue
@@ -176,7 +179,14 @@ class Verifier:
                     chosen[origin.repository] = self._root_for(origin.repository, memory.path)
                 where, problem = chosen[origin.repository]
             context = _context_digest(origin.written_at, lines[claim.line - 1])
-            question = Question(claim, memory.path, origin.written_at, self._folder(memory.path, where))
+            question = Question(
+                claim,
+                memory.path,
+                origin.written_at,
+                self._folder(memory.path, where),
+                subjects.of_line(claim.line),
+                longer.get(claim, ()),
+            )
             yield _RoutedQuestion(at, where, question, problem, context)
 
     def _folder(self, path: str, root: str) -> str:
@@ -264,8 +274,7 @@ class Verifier:
         left_out: Sequence[int],
     ) -> list[CheckedMemory]:
         now = time.time()
-        # Without a digest, the next check asks again: missing objects may be there then.
-        trees = {root: _tree_digest(world.now) if world.past.is_fully_read else "" for root, world in worlds.items()}
+        trees = {root: _tree_digest(world) for root, world in worlds.items()}
         grouped: dict[int, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
             grouped[item.memory].append(number)
@@ -440,10 +449,12 @@ def _context_digest(written_at: int | None, line: str) -> str:
     return blake2b(f"{written_at} {line.strip()}".encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
-def _tree_digest(tree: FileTree) -> str:
-    """Return a digest of all paths and contents of a tree."""
-    names = "\0".join(tree.paths).encode("utf-8", "surrogateescape")
-    return blake2b(names + repr(list(tree.ids)).encode(), digest_size=8).hexdigest()
+def _tree_digest(world: World) -> str:
+    """Return a digest of all paths and contents of a checkout, and of when git got objects: some may be missing."""
+    names = "\0".join(world.now.paths).encode("utf-8", "surrogateescape")
+    state = world.now.state
+    objects = [stamp_of(state.common_dir, name) for name in ("objects/pack", "FETCH_HEAD")]
+    return blake2b(names + repr([list(world.now.ids), objects]).encode(), digest_size=8).hexdigest()
 
 
 def _add_body_digest(world: World, verdict: Verdict | None) -> Verdict | None:

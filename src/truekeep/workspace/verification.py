@@ -138,6 +138,7 @@ class Verification:
         facts = self._context.facts
         stored = ((memory.path, recall(facts, memory, root) if keep else None) for memory in memories)
         known = {path: item for path, item in stored if item is not None}
+        with_links = {memory.path for memory in memories if "://" in memory.text}
         if changed:
             same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
             memories = [memory for memory in memories if memory.path not in same]
@@ -147,7 +148,8 @@ class Verification:
         settled = {
             path: item
             for path, item in known.items()
-            if item.is_settled or (not online and item.is_answered and verifier().still_holds(item))
+            if (item.is_settled or (item.is_answered and verifier().still_holds(item)))
+            and not (online and path in with_links)
         }
         asked = [memory for memory in memories if memory.path not in settled]
         self._renew(settled, at)

@@ -144,7 +144,7 @@ class TestWordsAndData:
     def test_data_confirms_no_name(self, workspace: Path) -> None:
         found = check(workspace, "We set `digest_mode` and like `weather`; `send_digest` sends it.")
         assert found["send_digest"].verdict == "confirmed"
-        assert found["digest_mode"].verdict == "unverifiable"
+        assert "digest_mode" not in found  # a setting of whatever program: no code here has it
         assert "weather" not in found
 
     def test_two_names_with_a_dot_need_each_other(self, workspace: Path) -> None:

@@ -1257,8 +1257,6 @@ class TestThings:
             ("`other-app.service`", "unverifiable", "no-answer"),
             ("The container `redis-main`", "confirmed", "configured"),
             ("The container `no-such`", "unverifiable", "no-answer"),
-            # the web
-            ("https://example.com/docs", "unverifiable", "offline"),
             # decisions: never confirmed by what lies around
             ("We decided to use httpx over aiohttp.", "unverifiable", "consistent"),
             ("We decided to use aiohttp over httpx.", "gone", "contradicted"),

@@ -15,6 +15,7 @@ from typing import NamedTuple
 from truekeep.text.phrases import load_phrases
 from truekeep.verify.claims.patterns import RawClaim
 
+DIGITS_ONLY = "hexadecimal digits"  # nothing else says that it is a commit
 MD5_DIGITS = 32  # also of a UUID without dashes; commits are not shortened to that length
 _MARKS = r"[\s`\"'*_(\[|:=#,–—-]"
 _WINDOW = 100  # characters around an id that may say what it is
@@ -28,11 +29,13 @@ class _IdPatterns(NamedTuple):
     other_before: re.Pattern[str]
     other_after: re.Pattern[str]
     commit_before: re.Pattern[str]
+    commits: re.Pattern[str]
 
 
 @cache
 def _patterns() -> _IdPatterns:
-    words = load_phrases("claims").table("id")
+    phrases = load_phrases("claims")
+    words = phrases.table("id")
     return _IdPatterns(
         other_before=re.compile(
             rf"(?<![\w-])(?:{words['owner']})(?:e?s)?(?:{_MARKS}+(?:(?:{words['links']})|[0-9a-f]{{6,64}}))*{_MARKS}+\Z",
@@ -40,6 +43,7 @@ def _patterns() -> _IdPatterns:
         ),
         other_after=re.compile(rf"[`\"'*_)\]]*\s(?:{words['owner']})s?(?![\w-])", re.IGNORECASE),
         commit_before=re.compile(rf"\b(?:{words['commit']}){_MARKS}+\Z", re.IGNORECASE),
+        commits=re.compile(rf"(?:{phrases.table('words')['commits']})", re.IGNORECASE),
     )
 
 
@@ -55,7 +59,9 @@ def drop_other_ids(raws: Sequence[RawClaim], line: str) -> list[RawClaim]:
             if not _may_be_commit(raw, line):
                 continue
             at = bisect_left(starts, raw.start)
-            raw = raw._replace(owner=_repository_beside(raw, line, urls[max(0, at - 1) : at + 1]))
+            owner = _repository_beside(raw, line, urls[max(0, at - 1) : at + 1])
+            is_called = raw.why == "called a commit" or owner or _patterns().commits.search(line)
+            raw = raw._replace(owner=owner, why=raw.why if is_called else DIGITS_ONLY)
         kept.append(raw)
     return kept
 

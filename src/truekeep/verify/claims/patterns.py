@@ -41,6 +41,11 @@ WELL_KNOWN = _BARE_FILES | frozenset(
     "index.js index.ts main.js main.ts main.go main.rs lib.rs mod.rs config.json config.yaml config.yml "
     "openclaw.json".split()
 )  # names that so many projects have that one of them says little
+OF_ANY_PROJECT = WELL_KNOWN | frozenset(
+    ".env.local .env.example CLAUDE.md GEMINI.md SKILL.md INDEX.md TODO.md NOTES.md __main__.py index.tsx page.tsx "
+    "layout.tsx route.ts route.js routes.ts server.js server.ts server.py client.py client.ts db.ts types.ts utils.ts "
+    "utils.js".split()
+)  # the same for a workspace, which tells of many projects
 PRODUCTS = frozenset(
     "node vue next nuxt express react three d3 chart ember backbone alpine moment deno knockout p5 discord mathjax "
     "socket highlight prism reveal pdf sails nest hapi koa meteor babylon paper fabric stimulus video hls".split()
@@ -249,7 +254,7 @@ def identifier_claims(word: str, start: int, why: str) -> list[RawClaim]:
     call = CALL.match(body)
     is_call = call is not None
     if call is not None:
-        body = call[1]
+        body, why = call[1], "a call"
     elif not _DOTTED.match(body):
         return []
     body = body.removesuffix("()")
@@ -300,6 +305,8 @@ def is_file(name: str) -> bool:
         return False  # `BaseModel.json`
     if not dot or "(" in name:
         return name[:1] == "." and name[1:].lower() in _EXTENSIONS
+    if name.startswith(".env."):
+        return True
     if not stem:
         return extension.lower() in _EXTENSIONS or (len(extension) > 3 and extension.isalnum() and extension.islower())
     return extension.lower() in _EXTENSIONS and (len(extension) > 1 or extension.islower()) and not stem.isdigit()

@@ -1,0 +1,150 @@
+"""What a sentence of a workspace is about: whether its line, headings or section name the folder or file of a thing.
+
+A workspace tells of many projects, and their files and names are often called alike. Of several things with one name,
+the one that the text itself is about is meant; a name that any project may have counts only where the text says whose.
+"""
+
+# ruff: noqa: SIM905  (a list of words reads best as words)
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+IN_LINE, IN_HEADING, IN_SECTION, NOT_NAMED = range(4)  # where a text names a thing, nearest first
+
+MAX_SECTION_LINES = 60
+MIN_NAME_CHARS = 4
+MIN_WORD_CHARS = 4
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
+_BOLD_HEADING = re.compile(r" {0,3}\*\*([^*]{3,80})\*\*:?\s*\Z")
+_BOLD_LEVEL = 7
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_GENERIC_NAMES = frozenset(
+    "src lib app apps script scripts tool tools bin memory doc docs test tests package packages core util utils common "
+    "shared main index server client backend frontend api web ui page pages config configs settings component "
+    "components hook hooks module modules plugin plugins service services skill skills agent agents project projects "
+    "repo repos workspace data tmp temp archive archives lab labs code assets static public init type types model "
+    "models route routes router handler handlers store stores build dist demo demos example examples sample samples "
+    "template templates output outputs report reports note notes draft drafts log logs readme setup install start run "
+    "monitor status update updates system base helper helpers constants error errors manager query search state task "
+    "tasks user users session sessions event events message messages control learning knowledge content default "
+    "openclaw claude codex".split()
+)
+_COMMON_WORDS = _GENERIC_NAMES | frozenset(
+    "localhost http https port ports host running live listen listens listening with from this that then url curl "
+    "address default loopback bind ready open local health check post json true false check active operational "
+    "const return export import environ example getenv process express https string number".split()
+)
+
+
+class Subject(NamedTuple):
+    """The words around a claim, each text reduced to small letters and digits with dashes between."""
+
+    line: str = ""
+    heading: str = ""  # the headings above it, and the document's own name
+    section: str = ""
+
+    def nearness(self, path: str) -> int:
+        """How near to the claim the text names the folders or the stem of a file: one of the constants above."""
+        names = [name for part in path.split("/") if (name := _distinctive(part))]
+        if any(f"-{name}-" in self.line for name in names):
+            return IN_LINE
+        if any(f"-{name}-" in self.heading for name in names):
+            return IN_HEADING
+        if any("-" in name and f"-{name}-" in self.section for name in names):
+            return IN_SECTION  # far away, one word alone is there by chance
+        return NOT_NAMED
+
+    def shares_word(self, text: str) -> bool:
+        """Whether the line or its headings have a telling word of a text, such as a path and a line of code."""
+        words = {word for word in reduce_words(_HUMP.sub(" ", text)).split("-") if _is_telling(word)}
+        return not words.isdisjoint(self.line.split("-")) or not words.isdisjoint(self.heading.split("-"))
+
+
+def reduce_words(text: str) -> str:
+    return f"-{_NO_WORD.sub('-', text.lower()).strip('-')}-"
+
+
+@lru_cache(maxsize=50_000)
+def _distinctive(part: str) -> str:
+    """A folder's name or a file's stem, if it can hardly be there by chance; otherwise an empty string."""
+    stem = part[1:].partition(".")[0] if part.startswith(".") else part.partition(".")[0]
+    name = reduce_words(stem).strip("-")
+    is_number = not any(character.isalpha() for character in name)
+    return "" if len(name) < MIN_NAME_CHARS or is_number or name in _GENERIC_NAMES else name
+
+
+def _is_telling(word: str) -> bool:
+    return len(word) >= MIN_WORD_CHARS and not word.isdigit() and word not in _COMMON_WORDS
+
+
+def is_one_word(name: str) -> bool:
+    """Whether an identifier is one plain word, which many programs have: `get`, `update`, `Parser`."""
+    return "_" not in name.strip("_") and not _HUMP.search(name)
+
+
+class Subjects:
+    """The subjects of the lines of one document."""
+
+    def __init__(self, path: str, lines: Sequence[str]) -> None:
+        self._lines = lines
+        name = path.rpartition("/")[2].removesuffix(".md")
+        self._name = reduce_words(name)
+        self._starts: list[int] = []  # of the section of each line
+        self._headings: list[str] = []  # of each section start
+        self._known: dict[int, tuple[str, str]] = {}
+        self._section_of: list[int] = []
+        self._read_headings()
+
+    def _read_headings(self) -> None:
+        above: list[tuple[int, str]] = []
+        for at, line in enumerate(self._lines):
+            match = _HEADING.match(line)
+            bold = _BOLD_HEADING.match(line) if match is None else None
+            if match is not None or bold is not None or not at:
+                level = len(match[1]) if match is not None else _BOLD_LEVEL
+                title = match[2] if match is not None else bold[1] if bold is not None else ""
+                above = [item for item in above if item[0] < level] + [(level, title)]
+                self._starts.append(at)
+                self._headings.append("\n".join(title for _, title in above))
+            self._section_of.append(len(self._starts) - 1)
+
+    def of_line(self, number: int) -> Subject:
+        """The subject of a line, counted from 1."""
+        if not 0 < number <= len(self._lines):
+            return Subject()
+        section = self._section_of[number - 1]
+        if section not in self._known:
+            start = self._starts[section]
+            stop = self._starts[section + 1] if section + 1 < len(self._starts) else len(self._lines)
+            text = "\n".join(self._lines[start : min(stop, start + MAX_SECTION_LINES)])
+            heading = reduce_words(self._headings[section]).rstrip("-") + self._name
+            self._known[section] = heading, reduce_words(text)
+        heading, text = self._known[section]
+        return Subject(reduce_words(self._lines[number - 1]), heading, text)
+
+
+def nearest(subject: Subject, folder: str, paths: Iterable[str]) -> list[tuple[int, str]]:
+    """Paths with how near the text names them, nearest first; what is beside the document counts as named."""
+    ranked = [(IN_LINE if is_beside(folder, path) else subject.nearness(path), path) for path in paths]
+    return sorted(ranked, key=lambda item: item[0])
+
+
+def is_beside(folder: str, path: str) -> bool:
+    """Whether a path is in the same project folder as a document: `lab/parser/src/x.py` for `lab/parser/NOTES.md`."""
+    project = project_folder(folder + "/")
+    return bool(project) and path.startswith(project + "/")
+
+
+def project_folder(path: str) -> str:
+    """The folders of a path up to the first that tells a project; empty if none does."""
+    parts = path.split("/")[:-1]
+    if parts[:1] == ["memory"]:
+        return ""
+    for at, part in enumerate(parts):
+        if _distinctive(part):
+            return "/".join(parts[: at + 1])
+    return ""
