@@ -12,7 +12,7 @@ from typing import NamedTuple
 from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
 from truekeep.verify.claim import Claim
-from truekeep.verify.claims.patterns import OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
+from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.git_history import Trail
 from truekeep.verify.repository import HOME_FOLDER, World, is_code
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest
@@ -60,11 +60,13 @@ def check_path(world: World, question: Question) -> Verdict | None:
             return outside(question, name)
         if world.is_home and claim.is_weak:
             return None  # `/api/tasks`: a route of a server, as likely as anything
-        name, question = inside, question._replace(folder="")
+        name, question = inside, question._replace(folder="", is_rooted=world.is_home)
     if name == "." or (world.is_home and name in ("workspace", world.name) and claim.kind == "directory"):
         return confirmed(question, "exists", "the workspace itself")
-    place = find_place(world, name, question)
     is_folder = claim.kind == "directory"
+    if world.is_home and is_folder and claim.is_weak and name in FOLDERS_OF_ANY_PROJECT and not question.is_rooted:
+        return None
+    place = find_place(world, name, question)
     is_lost = (place is None or not place.path) and not world.now.has(name.strip("/"))
     if is_lost and (there := judge_uncommitted(world, question, name.strip("/"))) is not None:
         return there
@@ -114,7 +116,7 @@ def _may_have_moved(world: World, name: str, commit: str) -> bool:
 def find_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a path in the checkout or its history; None if neither has it."""
     if name.startswith(("/", "~")) and (own := world.own_path(name)) is not None:
-        name, question = own, question._replace(folder="")
+        name, question = own, question._replace(folder="", is_rooted=True)
     return _known_place(world, name, question) or _old_name(world, name, question)
 
 
@@ -236,7 +238,8 @@ def _spellings(world: World, name: str) -> list[str]:
 
 def _bare_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a file name without a folder: it exists if any file has it, and moved or is gone if only one ever had it."""
-    matches = [path for path in world.now.by_name.get(name, []) if not path.startswith(f"{STATE}/")]
+    namesakes = [] if question.is_rooted else world.now.by_name.get(name, [])
+    matches = [path for path in namesakes if not path.startswith(f"{STATE}/")]
     if matches and world.is_home and name in OF_ANY_PROJECT:
         return None  # one of another folder need not be the one that is meant
     if len(matches) == 1:
@@ -276,6 +279,8 @@ def _place_by_subject(
     Decided without a file: the text means one that is elsewhere, or nothing says which of many projects' it is.
     """
     now = world.now
+    if question.is_rooted:
+        return now.has(name), PathPlace(name)
     if question.longer:  # the text says which
         places = [find_place(world, path, question._replace(longer=())) for path in question.longer]
         here = [place for place in places if place is not None and place.path]
@@ -284,13 +289,14 @@ def _place_by_subject(
     own = next((path for path in candidates if now.has(path)), "")
     if question.claim.why == "a link" or not namesakes:
         return bool(own), PathPlace(own) if own else None
-    ranked = nearest(question.subject, question.folder, namesakes)
+    stem = name.partition(".")[0]
+    ranked = nearest(question.subject, question.folder, namesakes, stem)
     named = [path for rank, path in ranked if rank == ranked[0][0] <= IN_HEADING]
     if own and (own in named or not named) and name not in OF_ANY_PROJECT:
         return True, PathPlace(own)
     if len(named) == 1:
         return True, PathPlace(named[0])
-    is_common = name in OF_ANY_PROJECT or is_one_word(name.partition(".")[0].replace("-", "_"))
+    is_common = name in OF_ANY_PROJECT or is_one_word(stem.replace("-", "_"))
     if len(namesakes) > 1 or (is_common and ranked[0][0] > IN_SECTION):
         return True, None
     return False, None
@@ -451,13 +457,13 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
             if claim.is_weak
             else unverifiable(question, "relative", "a relative path whose starting folder is unknown")
         )
-    if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
-        return confirmed(question, "in-memory", "a file of this memory")
     if world.is_home and claim.is_weak and _is_bare(bare):
         return None  # the file of another project, as likely as one of these
+    if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
+        return confirmed(question, "in-memory", "a file of this memory")
     several = tuple(path for path in now.by_name.get(parts[-1], ()) if path.endswith("/" + bare))[:5]
     if world.is_home and several:
-        ranked = nearest(question.subject, question.folder, several)
+        ranked = nearest(question.subject, question.folder, several, parts[-1].partition(".")[0])
         best = [path for rank, path in ranked if rank == ranked[0][0] < NOT_NAMED]
         if len(best) == 1:
             return confirmed(question, "exists", f"there as {best[0]}", best[0])

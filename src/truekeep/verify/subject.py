@@ -24,7 +24,7 @@ _NO_WORD = re.compile(r"[^a-z0-9]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _GENERIC_NAMES = frozenset(
     "src lib app apps script scripts tool tools bin memory doc docs test tests package packages core util utils common "
-    "shared main index server client backend frontend api web ui page pages config configs settings component "
+    "shared main index server client clients backend frontend api web ui page pages config configs settings component "
     "components hook hooks module modules plugin plugins service services skill skills agent agents project projects "
     "repo repos workspace data tmp temp archive archives lab labs code assets static public init type types model "
     "models route routes router handler handlers store stores build dist demo demos example examples sample samples "
@@ -47,9 +47,13 @@ class Subject(NamedTuple):
     heading: str = ""  # the headings above it, and the document's own name
     section: str = ""
 
-    def nearness(self, path: str) -> int:
-        """How near to the claim the text names the folders or the stem of a file: one of the constants above."""
-        names = [name for part in path.split("/") if (name := _distinctive(part))]
+    def nearness(self, path: str, own_name: str = "") -> int:
+        """How near to the claim the text names the folders or the stem of a file: one of the constants above.
+
+        The claim's own name says nothing about a file that is called alike.
+        """
+        own = reduce_words(own_name).strip("-")
+        names = [name for part in path.split("/") if (name := _distinctive(part)) and name != own]
         if any(f"-{name}-" in self.line for name in names):
             return IN_LINE
         if any(f"-{name}-" in self.heading for name in names):
@@ -127,9 +131,9 @@ class Subjects:
         return Subject(reduce_words(self._lines[number - 1]), heading, text)
 
 
-def nearest(subject: Subject, folder: str, paths: Iterable[str]) -> list[tuple[int, str]]:
+def nearest(subject: Subject, folder: str, paths: Iterable[str], own_name: str = "") -> list[tuple[int, str]]:
     """Paths with how near the text names them, nearest first; what is beside the document counts as named."""
-    ranked = [(IN_LINE if is_beside(folder, path) else subject.nearness(path), path) for path in paths]
+    ranked = [(IN_LINE if is_beside(folder, path) else subject.nearness(path, own_name), path) for path in paths]
     return sorted(ranked, key=lambda item: item[0])
 
 

@@ -37,7 +37,7 @@ LIBRARY_NAMES = frozenset(
 GENERIC_VARIABLES = frozenset(
     "API_KEY API_TOKEN API_SECRET API_URL API_BASE API_HOST API_BASE_URL BASE_URL BASE_DIR ACCESS_TOKEN AUTH_TOKEN "
     "BOT_TOKEN CHAT_ID CLIENT_ID CLIENT_SECRET DATABASE_URL DATA_DIR DB_HOST DB_NAME DB_PASSWORD DB_PATH DB_PORT "
-    "DB_URL DB_USER HOME_DIR LOG_DIR LOG_FILE LOG_LEVEL MAX_RETRIES MAX_TOKENS NODE_ENV OUTPUT_DIR PRIVATE_KEY "
+    "DB_URL DB_USER HOME_DIR LOG_DIR LOG_FILE LOG_LEVEL MAX_RETRIES MAX_TOKENS NODE_ENV OUTPUT_DIR PAGE_ID PRIVATE_KEY "
     "PUBLIC_KEY REDIS_URL ROOT_DIR SCRIPT_DIR SECRET_KEY SERVER_URL SESSION_ID USER_ID USER_NAME WEBHOOK_URL "
     "WORK_DIR".split()
 )  # names that so many programs have that one of them says little
@@ -173,7 +173,7 @@ class Symbols:
         claim = question.claim
         if claim.place:
             return self._in_named_file(question)
-        if claim.kind == "symbol" and self.world.now.has(claim.name):
+        if claim.kind == "symbol" and self.world.now.has(claim.name) and not self.world.is_home:
             return confirmed(question, "exists", "a file of that name is there", claim.name)
         if claim.kind == "method" and claim.owner:
             return self._method(question)
@@ -199,7 +199,7 @@ class Symbols:
         return self._defined(question, best[0], len(best))
 
     def _nearness(self, question: Question, path: str) -> int:
-        return nearest(question.subject, question.folder, [path])[0][0]
+        return nearest(question.subject, question.folder, [path], question.claim.name)[0][0]
 
     def _is_named(self, question: Question, path: str, kind: str) -> bool:
         """Whether the text says enough that a name may be the one of this file: plain words and values need more."""
@@ -250,6 +250,8 @@ class Symbols:
         spots = [spot for spot in spots if _is_source(spot.path)] or [
             spot for spot in spots if language_for(spot.path) not in _DATA_LANGUAGES
         ]
+        if self.world.is_home and claim.why == "an import" and not self._module_files(claim.owner):
+            return None  # of a library
         if self.world.is_home:  # where `agents.list` is as likely a setting of another program
             spots = [spot for spot in spots if spot.outline.kind not in _VALUE_KINDS]
         if not spots:
@@ -378,6 +380,8 @@ class Symbols:
         verdict, claim = self._check_past(question), question.claim
         is_surely_code = bool(claim.place) or claim.why == "a call" or not self.world.is_home
         is_unknown = verdict is not None and verdict.reason in _UNKNOWN_NAMES and verdict.verdict == UNVERIFIABLE
+        if verdict is not None and verdict.reason == "used" and claim.kind == "method" and self.world.is_home:
+            is_unknown = self._nearness(question, verdict.place.rpartition(":")[0]) > IN_SECTION
         return None if is_unknown and not is_surely_code else verdict
 
     def _check_past(self, question: Question) -> Verdict | None:
@@ -581,9 +585,8 @@ class Symbols:
     def _check_used_at_home(self, question: Question, users: Sequence[str]) -> Verdict | None:
         """Check a name that no code of the workspace defines; None if nothing ties it to this code."""
         claim = question.claim
-        for rank, path in nearest(question.subject, question.folder, users):
-            limit = IN_HEADING if is_one_word(claim.name) else IN_SECTION
-            if rank <= limit and (line := self.world.find_word(path, claim.name)):
+        for rank, path in nearest(question.subject, question.folder, users, claim.name):
+            if rank <= IN_SECTION and not is_one_word(claim.name) and (line := self.world.find_word(path, claim.name)):
                 cite = f"{path}:{line}"
                 return confirmed(question, "used", f"used in {cite}; nothing here defines it", cite)
         if claim.is_weak or claim.why != "a call" or is_one_word(claim.name):

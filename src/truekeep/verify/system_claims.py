@@ -71,7 +71,7 @@ def _find_port_of_service(
 ) -> Verdict:
     """Check a port of a workspace, whose projects use the same few: what names it has to be of the service meant."""
     in_code = ((path, line) for path in prefer(files)[:12] if (line := _port_line(world, path, question.claim.name)))
-    places = [place for place in (*configured, *in_code) if not _SHOWN_FILE.search(place[0].rpartition("/")[2])]
+    places = [place for place in (*configured, *in_code) if not _is_shown_or_data(place[0])]
     for path, line in places:
         code = (world.now.text(path) or b"").split(b"\n")[line - 1].decode("utf-8", "replace")
         if question.subject.shares_word(f"{path} {code}"):
@@ -84,7 +84,7 @@ def _find_port_of_service(
 
 
 _PORT_LINE = re.compile(rb"port(?!folio|rait|able|ion|al|s? to\b)|listen|\bbind|\baddr|\bexpose\b")
-_SHOWN_FILE = re.compile(r"example|sample|template|index\.json|\.jsonl\Z", re.IGNORECASE)  # shows or copies what others say
+_SHOWN_FILE = re.compile(r"example|sample|template|\.jsonl\Z")
 _UNIT_PORT = re.compile(
     rb"^\s*(?:ExecStart|Environment|ListenStream)\s*=[^\n]*?(?:port[ =]|PORT=|:|Stream\s*=\s*)(\d{2,5})\b", re.MULTILINE
 )
@@ -94,6 +94,13 @@ def _ports_of_unit_file(world: World, unit: str) -> list[int]:
     """Return the ports that a unit file in the checkout names."""
     files = world.now.by_name.get(unit, ())
     return [int(match[1]) for path in files[:3] for match in _UNIT_PORT.finditer(world.now.text(path) or b"")]
+
+
+def _is_shown_or_data(path: str) -> bool:
+    """Whether a file shows, copies or collects what others say, instead of being configuration or code."""
+    name = path.rpartition("/")[2].lower()
+    is_data = language_for(path) == "json" and not any(word in name for word in ("conf", "settings", "package"))
+    return is_data or _SHOWN_FILE.search(name) is not None
 
 
 def _port_line(world: World, path: str, port: str) -> int:

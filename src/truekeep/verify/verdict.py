@@ -41,6 +41,7 @@ class Question(NamedTuple):
     folder: str = ""  # of the memory's file, from the root of the repository; empty at the root and outside
     subject: Subject = Subject()  # what the line is about
     longer: tuple[str, ...] = ()  # paths near the claim that end with its file name
+    is_rooted: bool = False  # the path is from the root, and not only a name
 
 
 class Evidence(TypedDict, total=False):

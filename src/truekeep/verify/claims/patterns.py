@@ -44,12 +44,18 @@ WELL_KNOWN = _BARE_FILES | frozenset(
 OF_ANY_PROJECT = WELL_KNOWN | frozenset(
     ".env.local .env.example CLAUDE.md GEMINI.md SKILL.md INDEX.md TODO.md NOTES.md __main__.py index.tsx page.tsx "
     "layout.tsx route.ts route.js routes.ts server.js server.ts server.py client.py client.ts db.ts types.ts utils.ts "
-    "utils.js".split()
+    "utils.js robots.txt sitemap.xml llms.txt manifest.json style.css styles.css favicon.ico package-lock.json "
+    "vercel.json _headers".split()
 )  # the same for a workspace, which tells of many projects
 PRODUCTS = frozenset(
     "node vue next nuxt express react three d3 chart ember backbone alpine moment deno knockout p5 discord mathjax "
     "socket highlight prism reveal pdf sails nest hapi koa meteor babylon paper fabric stimulus video hls".split()
 )  # with .js: names of products, not of files
+HARNESS_WORDS = frozenset(("HEARTBEAT_OK", "NO_REPLY", "ANNOUNCE_SKIP", "REPLY_SKIP"))  # answers that OpenClaw asks for
+FOLDERS_OF_ANY_PROJECT = frozenset(
+    "src lib app test tests spec dist build public static assets components api config configs hooks utils server "
+    "client web ui schemas node_modules".split()
+)
 TOP_FOLDERS = frozenset(
     "src lib app apps docs doc test tests spec cmd pkg internal packages crates bin scripts script config configs "
     "examples example tools server client api web ui components utils hooks modules plugins services deploy ops infra "

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.verify.claims.patterns import (
+    HARNESS_WORDS,
     HOSTS,
     MAX_CLAIM_CHARS,
     PRODUCTS,
@@ -217,7 +218,7 @@ def prose_claims(prose: str) -> list[RawClaim]:
             found += _prose_path(word, start) or _prose_method(word, start)
         elif kind == "flag":
             found.append(RawClaim(start, end, "flag", word, "two dashes", is_weak=True))
-        elif kind == "constant":
+        elif kind == "constant" and word not in HARNESS_WORDS:
             found.append(RawClaim(start, end, "env", word, "capitals with underscores", is_weak=True))
         elif kind == "snake":
             found.append(RawClaim(start, end, "symbol", word, "underscores", is_weak=True))
