@@ -252,3 +252,131 @@ class TestAge:
         assert written_day(describe("memory/a.md", "更新时间：2025年12月4日\n"), None) == "2025-12-04"
         assert written_day(describe("memory/radar-2025-11-30.md", "# A\n"), first) == "2025-11-30"
         assert written_day(describe("memory/a.md", "# A\n"), None) == ""
+
+
+@pytest.fixture(scope="module")
+def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with several projects, whose files and names are called alike."""
+    root = tmp_path_factory.mktemp("projects") / "workspace"
+    history = History()
+    history.commit(
+        "2026-01-05",
+        {
+            "MEMORY.md": "# Memory\n",
+            "package.json": "{}\n",
+            "memory/MEMORY.md": "# Another\n",
+            "memory/topics/first.md": "# First\n",
+            "workspace/stray.md": "# Stray\n",
+            "archive/route.ts": "export const old = 1\n",
+            "lab/store-kit/store.py": "def clear():\n    return 1\n\n\ndef export_rows():\n    return 2\n",
+            "lab/store-kit/brief.md": "# Brief\n",
+            "lab/parser-kit/parse.py": "def clear():\n    return 3\n\n\ndef export_rows():\n    return 4\n",
+            "lab/parser-kit/brief.md": "# Brief\n",
+            "lab/parser-kit/start.sh": "serve --port 8082  # the parser\n",
+            "lab/parser-kit/.env.example": "PARSER_URL=http://localhost:8083\n",
+            "data/index.json": '{"parser": "http://localhost:8084"}\n',
+            "install.sh": "env=1\necho $env.scheduler\nexport API_KEY=x PARSER_MODE=y\necho row_state\n",
+            "tests/test_all.py": "def test_all():\n    pass\n",
+        },
+    )
+    history.write(root)
+    return root
+
+
+class TestWhatTheTextIsAbout:
+    @pytest.mark.parametrize(
+        ("text", "claim", "place"),
+        [
+            ("Lessons from MEMORY.md.", "MEMORY.md", "MEMORY.md"),  # the root before memory/
+            ("[the other](MEMORY.md)", "MEMORY.md", "memory/MEMORY.md"),  # but a link is from its document
+            ("See `topics/first.md`.", "topics/first.md", "memory/topics/first.md"),
+            ("The parser-kit: `brief.md`.", "brief.md", "lab/parser-kit/brief.md"),
+            ("## Store Kit\n\nIt has `clear()`.", "clear", "lab/store-kit/store.py:1"),
+            ("## Parser kit\n\n`export_rows()` writes them.", "export_rows", "lab/parser-kit/parse.py:5"),
+            ("See `/root/.openclaw/workspace/package.json`.", "/root/.openclaw/workspace/package.json", "package.json"),
+        ],
+    )
+    def test_namesakes_are_told_apart(self, projects: Path, text: str, claim: str, place: str) -> None:
+        found = check(projects, text)[claim]
+        assert (found.verdict, found.place) == ("confirmed", place)
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Call `clear()` first.",  # a word that any program has
+            "Its `package.json` starts the server.",  # a file that every project has
+            "The page is `route.ts`.",
+            "`brief.md` is short.",  # two projects have one
+            "All have `tests/`.",
+            "Served from `src/app/api/landing/route.ts`.\n\nThe `route.ts` has the whole page.",
+            "Uses the key of `.env.scheduler`.",  # a file, and no attribute of env
+            "Set `API_KEY` before.",
+            "The column `row_count` is new, the setting `agents.list` too.",
+            "Job `df22eb11` posts it.",  # nothing says that it is a commit
+            "It wrote `/tmp/report.html`.",
+            "Read https://example.com/article.",
+            "We decided to write less.",
+            "assistant: HEARTBEAT_OK",
+        ],
+    )
+    def test_what_nothing_ties_to_the_workspace_is_no_claim(self, projects: Path, text: str) -> None:
+        assert {found.verdict for found in check(projects, text).values()} <= {"unverifiable"}
+        assert not any("route.ts" == text or text in ("package.json", "clear") for text in check(projects, text))
+
+    def test_several_projects_define_it_and_nothing_says_which(self, projects: Path) -> None:
+        found = check(projects, "`export_rows()` writes them.")["export_rows"]
+        assert (found.verdict, found.reason) == ("unverifiable", "several")
+        assert found.candidates == ("lab/store-kit/store.py:5", "lab/parser-kit/parse.py:5")
+
+    def test_a_name_of_the_root_is_no_file_elsewhere(self, projects: Path) -> None:
+        found = check(projects, "Create `/root/.openclaw/workspace/parse.py`.")
+        assert "confirmed" not in {one.verdict for one in found.values()}
+
+    def test_the_folder_called_workspace_is_the_workspace(self, projects: Path) -> None:
+        assert check(projects, "Save all to `workspace/`.")["workspace/"].why == "the workspace itself"
+
+    def test_what_code_uses_counts_where_the_text_is_about_that_code(self, projects: Path) -> None:
+        assert "row_state" not in check(projects, "Wait for `row_state`.")
+        assert check(projects, "`install.sh` waits for `row_state`.")["row_state"].verdict == "confirmed"
+
+    @pytest.mark.parametrize(
+        ("text", "verdict"),
+        [
+            ("The parser listens on localhost:8082.", "confirmed"),
+            ("The dashboard listens on localhost:8082.", "unverifiable"),  # another service's
+            ("The parser listens on localhost:8083.", "unverifiable"),  # only an example
+            ("The parser listens on localhost:8084.", "unverifiable"),  # only data
+        ],
+    )
+    def test_ports_of_the_service_that_is_meant(self, projects: Path, text: str, verdict: str) -> None:
+        (found,) = check(projects, text).values()
+        assert found.verdict == verdict
+
+    def test_a_file_of_another_branch(self, projects: Path, tmp_path: Path) -> None:
+        root = tmp_path / "workspace"
+        git(tmp_path, "clone", "-q", str(projects), str(root))
+        git(root, "checkout", "-q", "-b", "drafts")
+        (root / "lab" / "draft.py").write_text("x = 1\n")
+        git(root, "add", ".")
+        git(root, "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", "draft")
+        git(root, "checkout", "-q", "-")
+        found = check(root, "See `lab/draft.py`.")["lab/draft.py"]
+        assert (found.verdict, found.reason) == ("confirmed", "other-branch")
+        assert "on drafts" in found.why
+
+
+class TestOfItsDay:
+    @pytest.mark.parametrize(
+        ("path", "text", "verdict"),
+        [
+            ("memory/note.md", "See `docs/plan.md`.", "gone"),
+            ("memory/archive/note.md", "See `docs/plan.md`.", "unverifiable"),
+            ("memory/move-plan.md", "See `docs/plan.md`.", "unverifiable"),
+            ("memory/report-2026-02-01.md", "See `docs/plan.md`.", "unverifiable"),
+            ("memory/report-2026-02-01.md", "Run `scripts/mail.py`.", "moved"),  # its readers need the new name
+            ("memory/note.md", "| #7 | 2026-02-01 | wrote `docs/plan.md` |", "unverifiable"),
+        ],
+    )
+    def test_records_raise_no_alarm(self, workspace: Path, path: str, text: str, verdict: str) -> None:
+        (found,) = check(workspace, text, path).values()
+        assert found.verdict == verdict
