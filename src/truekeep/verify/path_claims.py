@@ -29,7 +29,7 @@ class PathPlace(NamedTuple):
 
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
-_PASSING_FOLDERS = ("/tmp/", "/private/tmp/", "/var/tmp/", "/dev/", "/proc/", "/run/")
+_PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
 _MAX_BRANCHES = 20
 
 
@@ -406,7 +406,7 @@ def outside(question: Question, name: str) -> Verdict | None:
         there = False
     if there:
         return confirmed(question, "on-this-host", "there on this machine; outside the repository, so not looked into")
-    if name.startswith(_PASSING_FOLDERS):
+    if _PASSING_FOLDER.match(name):
         return None  # nobody expects it to last
     if is_of_other_machine(name):
         return unverifiable(question, "other-machine", "a path of another machine, or of another user")
