@@ -30,6 +30,9 @@ class PathPlace(NamedTuple):
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
 _PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
+_ON_EVERY_MACHINE = re.compile(
+    r"/etc/(?:environment|hosts|hostname|resolv\.conf|passwd|group|fstab|profile)\Z|/(?:usr/)?bin/(?:env|bash|sh|python3)\Z"
+)  # being there says nothing about the machine that is meant
 _MAX_BRANCHES = 20
 
 
@@ -57,7 +60,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if name.startswith(("/", "~")):
         inside = _inside(world, name)
         if inside is None:
-            return outside(question, name)
+            return None if world.is_home and _ON_EVERY_MACHINE.match(name) else outside(question, name)
         if world.is_home and claim.is_weak:
             return None  # `/api/tasks`: a route of a server, as likely as anything
         name, question = inside, question._replace(folder="", is_rooted=world.is_home)

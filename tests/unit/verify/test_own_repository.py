@@ -314,6 +314,7 @@ class TestWhatTheTextIsAbout:
             "The column `row_count` is new, the setting `agents.list` too.",
             "Job `df22eb11` posts it.",  # nothing says that it is a commit
             "It wrote `/tmp/report.html`.",
+            "The key is in `/etc/hosts`.",  # as on every machine
             "Read https://example.com/article.",
             "We decided to write less.",
             "assistant: HEARTBEAT_OK",

@@ -44,8 +44,8 @@ WELL_KNOWN = _BARE_FILES | frozenset(
 OF_ANY_PROJECT = WELL_KNOWN | frozenset(
     ".env.local .env.example CLAUDE.md GEMINI.md SKILL.md INDEX.md TODO.md NOTES.md __main__.py index.tsx page.tsx "
     "layout.tsx route.ts route.js routes.ts server.js server.ts server.py client.py client.ts db.ts types.ts utils.ts "
-    "utils.js robots.txt sitemap.xml llms.txt manifest.json style.css styles.css favicon.ico package-lock.json "
-    "vercel.json _headers".split()
+    "utils.js robots.txt sitemap.xml llms.txt llms.json manifest.json style.css styles.css favicon.ico "
+    "package-lock.json vercel.json _headers".split()
 )  # the same for a workspace, which tells of many projects
 PRODUCTS = frozenset(
     "node vue next nuxt express react three d3 chart ember backbone alpine moment deno knockout p5 discord mathjax "
