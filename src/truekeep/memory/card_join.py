@@ -1,6 +1,7 @@
 """Plans how cards become sections of a file again: the opposite of a split. Pure.
 
-A card that was split from this file goes back to where its link is; any other becomes a section of its own, before the
+A card goes back to the place that a split took it from, as `memory/split_reversal` knows it. Where that is not known, a
+card that was split from this file goes to where its link is, and any other becomes a section of its own, before the
 list of cards. Its frontmatter is not part of the file; the ledger keeps it.
 """
 
@@ -8,14 +9,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from truekeep.core.model import CARDS
 from truekeep.memory.card import parse_card, unlinked
-from truekeep.memory.card_split import SOURCE_KEY, LinesLost, UnclosedBlock, is_same_line
-from truekeep.memory.memory_index import HEADING
-from truekeep.memory.section_tree import SectionFile, front_lines, split_lines
+from truekeep.memory.card_split import SOURCE_KEY, LinesLost, UnclosedBlock
+from truekeep.memory.memory_index import HEADING, linked_cards
+from truekeep.memory.section_tree import SectionFile, card_body, split_lines
+from truekeep.memory.split_parts import without_hrefs
+from truekeep.memory.split_reversal import SplitRecord, SplitReversal
 from truekeep.text.markdown_links import anchors_of, iter_links, linked_path, moved_href
 
 _LINK_LINE = re.compile(r"[ ]{0,3}[-*+][ \t]+\[(?:[^\[\]\\]|\\.)*\]\(<?([^()<>\s]+)>?\)[ \t]*\r?\n?\Z")
@@ -35,44 +38,75 @@ class _JoinedCard(NamedTuple):
     is_from_here: bool
 
 
-def plan_join(path: str, text: str, cards: Mapping[str, str]) -> JoinPlan:
-    """The file with some cards put back, by name and text."""
+def plan_join(path: str, text: str, cards: Mapping[str, str], records: Sequence[SplitRecord] = ()) -> JoinPlan:
+    """The file with some cards put back, by name and text. `records`: the splits that made them, newest first."""
     file = SectionFile(text)
     if file.open_at is not None:
         raise UnclosedBlock(file.open_at + 1)
     targets = {f"{CARDS}/{name}": _anchor(card) for name, card in cards.items()}
-    joined = [_joined(name, card, path, targets, file.newline) for name, card in cards.items()]
+    joined = {name: _joined(name, card, path, targets, file.newline) for name, card in cards.items()}
+    left = dict(joined)
+    after = text
+    for record in records:
+        reversal = SplitReversal(path, record)
+        known = {name: card for name, card in left.items() if name in reversal.units}
+        if known:
+            linked = _link_lines(SectionFile(after), path).keys()
+            bodies = {name: card_body(cards[name]) for name in known}
+            relinked = {name: card.body for name, card in known.items()}
+            after = reversal.put_back(after, bodies, linked=linked, relinked=relinked)
+            left = {name: card for name, card in left.items() if name not in known}
+    after = _with_sections(path, after, cards, [joined[name] for name in left], joined.keys() - left.keys(), targets)
+    plan = JoinPlan(path, after, tuple(cards))
+    _check_all_there(file, list(joined.values()), plan)
+    return plan
+
+
+def _with_sections(
+    path: str,
+    text: str,
+    cards: Mapping[str, str],
+    joined: Sequence[_JoinedCard],
+    done: Collection[str],
+    targets: Mapping[str, str],
+) -> str:
+    """The file with cards put in whose place before is not known, and without the links to those and the others."""
+    file = SectionFile(text)
     links = _link_lines(file, path)
     listed = _listed_lines(file)
-    placed = {links[card.name]: card for card in joined if card.is_from_here and card.name in links}
-    placed = {number: card for number, card in placed.items() if number not in listed}
-    gone = {links[card.name] for card in joined if card.name in links}
-    loose = [card for card in joined if card not in placed.values()]
+    gone = {links[name] for name in (*done, *(card.name for card in joined)) if name in links}
+    if not joined and not gone:
+        return text
+    placed: dict[int, list[_JoinedCard]] = {}
+    for card in joined:
+        if card.is_from_here and card.name in links and links[card.name] not in listed:
+            placed.setdefault(_place_of(file, links, card), []).append(card)
+    in_place = [card for cards_there in placed.values() for card in cards_there]
+    loose = [card for card in joined if card not in in_place]
     emptied = _emptied(file, listed, gone)
     at = min(listed, default=len(file.lines))
     pieces: list[str] = []
     for number in range(len(file.lines) + 1):
+        pieces += [_ended(card.body, file.newline) for card in placed.get(number, ())]
         if number == at:
             for card in loose:
                 _append(pieces, _sectioned(card, cards[card.name], file.newline), file.newline)
-        if number == len(file.lines) or number in emptied:
+        if number == len(file.lines) or number in emptied or number in gone:
             continue
-        if number in placed:
-            pieces.append(_ended(placed[number].body, file.newline))
-        elif number not in gone:
-            if number == at and loose:
-                _separate(pieces, file.newline)
-            pieces.append(_relinked(file.lines[number], path, path, targets))
-    plan = JoinPlan(path, "".join(pieces), tuple(cards))
-    _check_all_there(file, joined, gone | emptied, plan)
-    return plan
+        if number == at and loose:
+            _separate(pieces, file.newline)
+        pieces.append(_relinked(file.lines[number], path, path, targets))
+    return "".join(pieces)
 
 
-def card_body(text: str) -> str:
-    """The text of a card without its frontmatter and the empty line below it, exact in every byte."""
-    lines = split_lines(text)
-    rest = lines[front_lines(lines) :]
-    return "".join(rest[1:] if rest and not rest[0].strip() else rest)
+def _place_of(file: SectionFile, links: Mapping[str, int], card: _JoinedCard) -> int:
+    """The line before which a card goes: that of its link; a section goes below the links to its siblings."""
+    number = links[card.name]
+    if not card.body.lstrip().startswith("#"):
+        return number
+    of_cards = set(links.values())
+    following = (line for line in range(number, len(file.lines)) if line not in of_cards and file.lines[line].strip())
+    return next(following, len(file.lines))
 
 
 def _joined(name: str, text: str, path: str, targets: Mapping[str, str], newline: str) -> _JoinedCard:
@@ -137,7 +171,7 @@ def _emptied(file: SectionFile, listed: range, gone: set[int]) -> set[int]:
 def _sectioned(card: _JoinedCard, text: str, newline: str) -> str:
     """A card as a section; one without a heading gets its topic."""
     first = next((line for line in split_lines(card.body) if line.strip()), "")
-    if first.startswith("#"):
+    if first.lstrip().startswith("#"):
         return card.body
     topic = parse_card(card.name, text.replace("\r\n", "\n")).topic
     return f"## {topic}{newline}{newline}{card.body}"
@@ -161,18 +195,18 @@ def _ended(body: str, newline: str) -> str:
     return body if not body or body.endswith("\n") else body + newline
 
 
-def _check_all_there(file: SectionFile, joined: Sequence[_JoinedCard], gone: set[int], plan: JoinPlan) -> None:
-    """Raise LinesLost unless the file has every line that it had, and every line of the cards, once."""
-    kept = [line for number, line in enumerate(file.lines) if number not in gone]
-    wanted = Counter(_bare(line) for line in (*kept, *(line for card in joined for line in split_lines(card.body))))
-    has = Counter(_bare(line) for line in split_lines(plan.text))
-    lost = wanted - has
-    del lost[""]
-    if lost:
-        missing = next(iter(lost))
-        if not any(is_same_line(missing, line) for line in has):
-            raise LinesLost(f"a line would be lost: {missing[:80]}")
+def _check_all_there(file: SectionFile, joined: Sequence[_JoinedCard], plan: JoinPlan) -> None:
+    """Raise LinesLost unless the file has every line that it had, and every line of the cards, once.
 
-
-def _bare(line: str) -> str:
-    return line.strip()
+    Links to cards that it took in, or that it links to elsewhere, may go, and the heading of a list of them.
+    """
+    cards = [line for card in joined for line in split_lines(card.body)]
+    has = Counter(line.strip() for line in split_lines(plan.text))
+    lost = Counter(line.strip() for line in (*file.lines, *cards)) - has
+    shapes = {without_hrefs(line) for line in has}
+    links = {file.lines[number].strip(): name for name, number in _link_lines(file, plan.path).items()}
+    still_linked = linked_cards(plan.text.encode("utf-8", "surrogateescape"))
+    for line in lost:
+        is_link = line in links and (links[line] in plan.names or links[line] in still_linked)
+        if line and not is_link and line != f"## {HEADING}" and without_hrefs(line) not in shapes:
+            raise LinesLost(f"a line would be lost: {line[:80]}")

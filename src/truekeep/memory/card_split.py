@@ -14,20 +14,22 @@ from datetime import date
 from typing import NamedTuple
 
 from truekeep.core.model import CARDS, INDEX
-from truekeep.memory.card import TOPIC_CHARS, card_label, index_line, linked, parse_day, project_slug
+from truekeep.memory.card import TOPIC_CHARS, card_label, parse_day, project_slug
 from truekeep.memory.card_summary import clipped, item_topic, summarize
 from truekeep.memory.frontmatter import Field, Frontmatter, quote, split_frontmatter, text_field
-from truekeep.memory.memory_index import HEADING, Pointers, pointer_lines
+from truekeep.memory.memory_index import HEADING, pointer_lines
 from truekeep.memory.section_tree import SectionFile, SectionNode, is_rule, split_lines, walk
-from truekeep.text.headings import essential_kind, knowledge_category, plain_heading, states_rule
-from truekeep.text.markdown_links import (
-    anchors_of,
-    iter_links,
-    link_labels,
-    linked_path,
-    moved_href,
-    relative_path,
+from truekeep.memory.split_parts import (
+    MovedAnchor,
+    PartLinks,
+    SplitUnit,
+    UnitCard,
+    is_same_line,
+    link_line,
+    rest_lines,
 )
+from truekeep.text.headings import essential_kind, knowledge_category, plain_heading, states_rule
+from truekeep.text.markdown_links import link_labels
 
 ONE_CARD_BYTES = 4_096  # a section up to this size is one card, with all its subsections
 LONG_CARD_BYTES = 8_192  # a longer section without subsections is split into its large list items, if it has them
@@ -43,7 +45,6 @@ SOURCE_KEY = "from"
 
 _FILE_LINK = re.compile(r"\]\([^()\s]+\.md\b|\[\[[^\[\]]+\]\]|`[^`\s]+\.md(?:#[^`\s]*)?`")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")  # scripts that put no blanks between words
-_BLANK_END = re.compile(r"(?:\r?\n[ \t]*)*\Z")
 _DAY = re.compile(r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}\b")
 
 Stops = Mapping[int, str]
@@ -103,14 +104,6 @@ class StayingSection(NamedTuple):
         return self.first + 1
 
 
-class MovedAnchor(NamedTuple):
-    """A heading with another file or anchor than before: its old anchor, and where it is now."""
-
-    anchor: str
-    path: str
-    new_anchor: str
-
-
 class SplitPlan(NamedTuple):
     """The cards, the rest of the file, and what stays."""
 
@@ -151,15 +144,6 @@ class UnknownHeading(Exception):
 # --- What becomes a card ---------------------------------------------------------------------------------------------
 
 
-class _Unit(NamedTuple):
-    """Lines that may become a card."""
-
-    first: int
-    last: int
-    node: SectionNode
-    kind: str  # section, introduction, item
-
-
 class _Chooser:
     """Decides for every section whether it becomes cards, and which."""
 
@@ -179,14 +163,14 @@ class _Chooser:
             raise UnknownHeading(wanted, list(dict.fromkeys(self.titles)))
         return found
 
-    def choose(self) -> list[_Unit]:
+    def choose(self) -> list[SplitUnit]:
         if self.only:
             return sorted(self._asked_for(self.file.root))
         groups = [(node, self._units(node)) for node in self.file.root.children]
         chosen = self._fitting([(node, units) for node, units in groups if units])
         return sorted(unit for _, units in chosen for unit in units)
 
-    def _asked_for(self, node: SectionNode) -> Iterator[_Unit]:
+    def _asked_for(self, node: SectionNode) -> Iterator[SplitUnit]:
         """The sections that were asked for by name."""
         for child in node.children:
             if plain_heading(child.title) in self.only:
@@ -194,7 +178,7 @@ class _Chooser:
             else:
                 yield from self._asked_for(child)
 
-    def _fitting(self, groups: list[tuple[SectionNode, list[_Unit]]]) -> list[tuple[SectionNode, list[_Unit]]]:
+    def _fitting(self, groups: list[tuple[SectionNode, list[SplitUnit]]]) -> list[tuple[SectionNode, list[SplitUnit]]]:
         """The largest sections, as many as the size demands."""
         lines, size = self.options.lines, self.options.size
         if not lines:
@@ -210,11 +194,11 @@ class _Chooser:
             has_size -= sum(self._saved(unit)[1] for unit in units)
         return taken
 
-    def _saved(self, unit: _Unit) -> tuple[int, int]:
+    def _saved(self, unit: SplitUnit) -> tuple[int, int]:
         """The lines and bytes that the file loses with a unit, less its link."""
         return unit.last - unit.first - 1, self.file.size(unit.first, unit.last) - LINK_BYTES
 
-    def _units(self, node: SectionNode, *, is_asked: bool = False) -> list[_Unit]:
+    def _units(self, node: SectionNode, *, is_asked: bool = False) -> list[SplitUnit]:
         file = self.file
         whole = range(node.first, node.last)
         if why := self._why_stays(node, is_asked=is_asked):
@@ -226,7 +210,7 @@ class _Chooser:
         if not node.children and not is_blocked:
             return self._leaf(node)
         if not is_blocked and (not is_long or all(self._is_short(child) for child in node.children)):
-            return [_Unit(node.first, node.last, node, "section")]
+            return [SplitUnit(node.first, node.last, node, "section")]
         if not node.children:
             self._stay(node, stopped[0] if stopped else "between markers of a program", is_held=bool(stopped))
             return []
@@ -240,17 +224,17 @@ class _Chooser:
             and not file.managed.intersection(introduction)
             and not _has_index_line(file.part(node.first + 1, node.own_last))
         ):
-            units.append(_Unit(node.first + 1, node.own_last, node, "introduction"))
+            units.append(SplitUnit(node.first + 1, node.own_last, node, "introduction"))
         return units
 
-    def _leaf(self, node: SectionNode) -> list[_Unit]:
+    def _leaf(self, node: SectionNode) -> list[SplitUnit]:
         file = self.file
         size = file.size(node.first, node.last)
         if size > LONG_CARD_BYTES:
             items = [item for item in file.items(node.first + 1, node.last) if file.size(*item) >= LARGE_ITEM_BYTES]
             if sum(file.size(*item) for item in items) >= MIN_ITEM_SHARE * size:
-                return [_Unit(first, last, node, "item") for first, last in items]
-        return [_Unit(node.first, node.last, node, "section")]
+                return [SplitUnit(first, last, node, "item") for first, last in items]
+        return [SplitUnit(node.first, node.last, node, "section")]
 
     def _why_stays(self, node: SectionNode, *, is_asked: bool) -> str:
         """Why a section stays whole; "" if it may move."""
@@ -335,7 +319,7 @@ def plan_split(
     names: list[str] = []
     for unit, topic in zip(units, topics, strict=True):
         names.append(name_for(topic, _category(unit, topic), names))
-    links = _Links(path, file, units, names)
+    links = PartLinks(path, file, dict(zip(units, names, strict=True)))
     cards = tuple(
         _card(
             file,
@@ -348,7 +332,8 @@ def plan_split(
         )
         for unit, topic, name in zip(units, topics, names, strict=True)
     )
-    rest = _rest(path, file, units, cards, links)
+    placed = [UnitCard(unit, card.name, card.label) for unit, card in zip(units, cards, strict=True)]
+    rest = "".join(line.text for line in rest_lines(path, file, placed, links))
     stays = tuple(sorted(chooser.stays, key=lambda section: section.first))
     return SplitPlan(path, cards, rest, stays, tuple(links.moved()))
 
@@ -371,7 +356,7 @@ def _shared_labels(file: SectionFile) -> Stops:
     return found
 
 
-def _topics(file: SectionFile, units: Sequence[_Unit]) -> list[str]:
+def _topics(file: SectionFile, units: Sequence[SplitUnit]) -> list[str]:
     """A topic for each unit; headings that say little, or that the file has twice, get the one above in front."""
     bare = [plain_heading(title) for _, _, title in file.headings]
     counts = Counter(title.casefold() for title in bare)
@@ -392,7 +377,7 @@ def _topics(file: SectionFile, units: Sequence[_Unit]) -> list[str]:
 
 
 def _card(
-    file: SectionFile, unit: _Unit, topic: str, name: str, body: str, written: tuple[date, date], path: str
+    file: SectionFile, unit: SplitUnit, topic: str, name: str, body: str, written: tuple[date, date], path: str
 ) -> SplitCard:
     created, updated = written
     summary = summarize(body, TOPIC_CHARS - len(topic) - 3, topic)
@@ -405,19 +390,18 @@ def _card(
     fields += [Field(key, f"{day}", f"{key}: {day}\n") for key, day in (("created", created), ("updated", updated))]
     fields.append(text_field(SOURCE_KEY, path))
     head = (Frontmatter(tuple(fields)).render() + "\n").replace("\n", file.newline)
-    is_listed = unit.kind == "section" and not unit.node.above
     headings = unit.node.titles
     return SplitCard(
         name, topic, summary, category, tags, created, updated, unit.first, unit.last, headings, body, head + body,
-        is_listed,
+        unit.is_listed,
     )  # fmt: skip
 
 
-def _category(unit: _Unit, topic: str) -> str:
+def _category(unit: SplitUnit, topic: str) -> str:
     return knowledge_category(topic, *reversed(unit.node.titles))
 
 
-def _written(file: SectionFile, unit: _Unit, days: Sequence[date | None], file_day: date) -> tuple[date, date]:
+def _written(file: SectionFile, unit: SplitUnit, days: Sequence[date | None], file_day: date) -> tuple[date, date]:
     """When the lines of a card were first written and last changed."""
     numbers = [number for number in range(unit.first, unit.last) if file.lines[number].strip()]
     known = sorted(day for number in numbers if (day := days[number]) is not None)
@@ -433,130 +417,6 @@ def _days_in(text: str) -> Iterator[date]:
     for match in _DAY.finditer(text):
         if (day := parse_day(match[0])) is not None:
             yield day
-
-
-# --- Links -----------------------------------------------------------------------------------------------------------
-
-
-class _Links:
-    """Rewrites the links of a file for the files that its lines go to."""
-
-    def __init__(self, path: str, file: SectionFile, units: Sequence[_Unit], names: Sequence[str]) -> None:
-        self.path, self.file = path, file
-        self._targets = self._new_anchors(units, names)
-        self._links = list(iter_links(file.text))
-
-    def _new_anchors(self, units: Sequence[_Unit], names: Sequence[str]) -> dict[str, tuple[str, str]]:
-        """The file and anchor of every heading after the split, by its anchor before."""
-        headings = self.file.headings
-        homes = [
-            next(
-                (f"{CARDS}/{name}" for unit, name in zip(units, names, strict=True) if unit.first <= line < unit.last),
-                self.path,
-            )
-            for line, _, _ in headings
-        ]
-        after: dict[int, str] = {}
-        for home in set(homes):
-            mine = [number for number, place in enumerate(homes) if place == home]
-            after.update(zip(mine, anchors_of(headings[number][2] for number in mine), strict=True))
-        before = anchors_of(title for _, _, title in headings)
-        return {anchor: (homes[number], after[number]) for number, anchor in enumerate(before)}
-
-    def part(self, first: int, last: int, to: str) -> str:
-        """Some lines of the file, with their links as another file (or this one) writes them."""
-        start, end = self.file.offsets[first], self.file.offsets[last]
-        pieces, at = [], start
-        for link in self._links:
-            if start <= link.start and link.end <= end:
-                pieces += [self.file.text[at : link.start], self._href(link.href, to)]
-                at = link.end
-        return "".join((*pieces, self.file.text[at:end]))
-
-    def _href(self, href: str, to: str) -> str:
-        bare, mark, anchor = href.partition("#")
-        is_own = not bare or linked_path(href, self.path) == self.path
-        if mark and is_own:
-            home, new_anchor = self._targets.get(anchor.lower(), ("", ""))
-            if home == to:
-                return f"#{new_anchor}" if not bare or to != self.path else f"{bare}#{new_anchor}"
-            if home:
-                target = linked(home.rpartition("/")[2])
-                folder = home.rpartition("/")[0]
-                return f"{relative_path(f'{folder}/{target}' if folder else target, to)}#{new_anchor}"
-            return href
-        return moved_href(href, self.path, to) if to != self.path else href
-
-    def moved(self) -> Iterator[MovedAnchor]:
-        for anchor, (home, new) in self._targets.items():
-            if home != self.path or new != anchor:
-                yield MovedAnchor(anchor, home, new)
-
-
-# --- The rest of the file --------------------------------------------------------------------------------------------
-
-
-def _rest(path: str, file: SectionFile, units: Sequence[_Unit], cards: Sequence[SplitCard], links: _Links) -> str:
-    """The file without the lines of its cards, and with a link for each."""
-    ends: dict[int, list[SplitCard]] = {}  # where the links of a section's cards go
-    for unit, card in zip(units, cards, strict=True):
-        if not card.is_listed:
-            ends.setdefault(_link_place(file, unit), []).append(card)
-    gone = {number for unit in units for number in range(unit.first, unit.last)}
-    pieces: list[str] = []
-    for number in range(len(file.lines) + 1):
-        if number in ends:
-            pieces += _link_block(file, number, ends[number], path, pieces, units)
-        if number < len(file.lines) and number not in gone:
-            pieces.append(links.part(number, number + 1, path))
-    rest = "".join(pieces)
-    listed = [card for card in cards if card.is_listed]
-    return _with_listed(rest, listed, path) if listed else rest
-
-
-def _link_place(file: SectionFile, unit: _Unit) -> int:
-    """The line before which the link to a card goes: for an item its own, else behind the introduction above it."""
-    if unit.kind == "item":
-        return unit.first
-    if unit.kind == "introduction":
-        return unit.last
-    above = [node for node in walk(file.root) if node.first < unit.first < node.last and node.level]
-    return above[-1].own_last
-
-
-def _link_block(
-    file: SectionFile, at: int, cards: Sequence[SplitCard], path: str, before: Sequence[str], units: Sequence[_Unit]
-) -> list[str]:
-    """The links to some cards, apart from the lines around them; the link to an item stands in its place."""
-    lines = [link_line(card, path) + file.newline for card in cards]
-    if any(unit.kind == "item" and unit.first == at for unit in units):
-        return lines
-    above = before[-1] if before else ""
-    lead = [] if not above.strip() else [file.newline] if above.endswith("\n") else [file.newline * 2]
-    return [*lead, *lines, *([file.newline] if at < len(file.lines) else [])]
-
-
-def link_line(card: SplitCard, path: str) -> str:
-    """The line of a file that links to a card. In the index, it is as the index has it."""
-    line = index_line(card.name, card.label)
-    folder = relative_path(CARDS, path)
-    return line if folder == CARDS else line.replace(f"]({CARDS}/", f"]({folder}/")
-
-
-def _with_listed(rest: str, cards: Sequence[SplitCard], path: str) -> str:
-    """The file with links under its heading for cards, which is added if it has none."""
-    has_heading = any(level == 2 and title == HEADING for _, level, title in SectionFile(rest).headings)
-    bare = _BLANK_END.sub("", rest)
-    if not has_heading and bare:  # it goes one empty line below the last text
-        rest = bare + ("\r\n" if "\r\n" in rest else "\n")
-    pointers = Pointers(rest.encode("utf-8", "surrogateescape") or b"\n")
-    for card in cards:
-        pointers.point_at(card.name, card.label, 0)
-    text = pointers.render().decode("utf-8", "surrogateescape")
-    text = text if bare else text.lstrip("\r\n")
-    for card in cards:
-        text = text.replace(index_line(card.name, card.label), link_line(card, path), 1)
-    return text
 
 
 # --- The proof -------------------------------------------------------------------------------------------------------
@@ -580,7 +440,7 @@ def check_nothing_lost(text: str, plan: SplitPlan) -> None:
             _check_line(old[number], line, card.path)
             taken[number] += 1
     staying = [number for number in range(len(old)) if number not in taken]
-    added = Counter(link_line(card, plan.path) for card in plan.cards)
+    added = Counter(link_line(card.name, card.label, plan.path) for card in plan.cards)
     added[f"## {HEADING}"] += 1
     at = 0
     for line in plan.rest.split("\n"):
@@ -602,13 +462,3 @@ def check_nothing_lost(text: str, plan: SplitPlan) -> None:
 def _check_line(old: str, new: str, path: str) -> None:
     if not is_same_line(old, new):
         raise LinesLost(f"{path} would have a changed line: {old.strip()[:80]}")
-
-
-def is_same_line(old: str, new: str) -> bool:
-    """Whether two lines differ at most in where their links lead."""
-    old, new = old.rstrip("\r\n"), new.rstrip("\r\n")
-    return old == new or ("]" in old and _without_hrefs(old) == _without_hrefs(new))
-
-
-def _without_hrefs(line: str) -> str:
-    return re.sub(r"(\]\([ \t]*<?|^ {0,3}\[[^\[\]]+\]:[ \t]*<?)[^\s<>()]*(?:\([^\s<>()]*\)[^\s<>()]*)*", r"\1", line)

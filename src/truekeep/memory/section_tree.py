@@ -136,6 +136,13 @@ def front_lines(lines: Sequence[str]) -> int:
     return next(ends, -1) + 1
 
 
+def card_body(text: str) -> str:
+    """The text of a card without its frontmatter and the empty line below it, exact in every byte."""
+    lines = split_lines(text)
+    rest = lines[front_lines(lines) :]
+    return "".join(rest[1:] if rest and not rest[0].strip() else rest)
+
+
 def walk(node: SectionNode) -> Iterator[SectionNode]:
     yield node
     for child in node.children:

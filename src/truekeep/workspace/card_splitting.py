@@ -7,7 +7,6 @@ when each line was written, which lines may not become a card, and which other f
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,7 +22,6 @@ from truekeep.handoffs.policy.text_checks import check_text
 from truekeep.memory.card_join import JoinPlan, plan_join
 from truekeep.memory.card_split import (
     LinesLost,
-    MovedAnchor,
     SplitOptions,
     SplitPlan,
     UnclosedBlock,
@@ -33,11 +31,13 @@ from truekeep.memory.card_split import (
     rules_on_cards,
 )
 from truekeep.memory.file_scan import iter_files
-from truekeep.memory.ledger import LedgerEntry
+from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerQuery
 from truekeep.memory.lookup import card_names, get_card_file, path_inside
 from truekeep.memory.memory_index import linked_cards
 from truekeep.memory.section_tree import split_lines
 from truekeep.memory.similarity import topic_key
+from truekeep.memory.split_parts import MovedAnchor
+from truekeep.memory.split_reversal import SplitRecord
 from truekeep.memory.staging import Staging
 from truekeep.text.line_diff import kept_lines
 from truekeep.text.markdown_links import linked_path, relative_path
@@ -53,14 +53,8 @@ TARGET_SHARE = 0.5  # of what agents read of the index: so much it should have a
 MAX_NAME_NUMBER = 1_000
 MAX_BLAME_SECONDS = 20.0
 _BLAME_LINE = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)")
-_NAMELESS = re.compile(r"(?:card|[\d-]+)-[0-9a-f]{8}\Z")
-# A card's name is in plain Latin letters; others have a usual spelling in them.
-_LATIN = str.maketrans(
-    dict(zip("абвгдеёзийклмнопрстуфыэ", "abvgdeeziyklmnoprstufye", strict=True))
-    | {"ж": "zh", "х": "kh", "ц": "ts", "ч": "ch", "ш": "sh", "щ": "shch", "ъ": "", "ь": "", "ю": "yu", "я": "ya"}
-    | {"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "æ": "ae", "ł": "l"}
-    | {"і": "i", "ї": "yi", "є": "ye", "ґ": "g"}
-)
+_SYLLABLE = re.compile(r"(?<=[a-z])(?=[A-Z])")
+_UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 
 
 class LinkFromElsewhere(NamedTuple):
@@ -79,45 +73,42 @@ class FileSize(NamedTuple):
     bytes: int
 
 
+class FileRewrite(NamedTuple):
+    """A file before and after."""
+
+    path: str
+    before: bytes
+    after: bytes
+
+    @property
+    def old_size(self) -> FileSize:
+        return _size_of(self.before)
+
+    @property
+    def new_size(self) -> FileSize:
+        return _size_of(self.after)
+
+
 class SplitResult(NamedTuple):
     """What was planned or written."""
 
     plan: SplitPlan
-    before: bytes  # the file
-    after: bytes
+    file: FileRewrite
     links: tuple[LinkFromElsewhere, ...]
     notes: tuple[str, ...]
     difference: tuple[str, ...]
     entry: int | None = None
 
-    @property
-    def old_size(self) -> FileSize:
-        return _size_of(self.before)
-
-    @property
-    def new_size(self) -> FileSize:
-        return _size_of(self.after)
-
 
 class JoinResult(NamedTuple):
     """What was planned or written."""
 
-    path: str
+    file: FileRewrite
     names: tuple[str, ...]
-    before: bytes
-    after: bytes
     links: tuple[LinkFromElsewhere, ...]
     left: tuple[str, ...]  # lines of the index that say more than the link
     difference: tuple[str, ...]
     entry: int | None = None
-
-    @property
-    def old_size(self) -> FileSize:
-        return _size_of(self.before)
-
-    @property
-    def new_size(self) -> FileSize:
-        return _size_of(self.after)
 
 
 class SplitRequest(NamedTuple):
@@ -137,15 +128,15 @@ class SplitRequest(NamedTuple):
 
 def preview_split(workspace: Workspace, request: SplitRequest) -> SplitResult:
     """What a split would do. Writes nothing."""
-    return _split(workspace, Staging(workspace.context.vault), request)
+    return _split(workspace, Staging(workspace.context.vault), request, is_preview=True)
 
 
 def split_file(workspace: Workspace, request: SplitRequest, *, actor: str, seen: bytes | None = None) -> SplitResult:
     """Split a file, as one ledger entry. `seen`: the file as the person saw it."""
     with workspace.writing("split files into cards") as transaction:
         staging = Staging(transaction.vault)
-        result = _split(workspace, staging, request)
-        if seen not in (None, result.before):
+        result = _split(workspace, staging, request, is_preview=False)
+        if seen not in (None, result.file.before):
             raise EditedSince(f"{result.plan.path} changed meanwhile; nothing was written", hint="run it again")
         if not result.plan.cards:
             return result
@@ -155,7 +146,7 @@ def split_file(workspace: Workspace, request: SplitRequest, *, actor: str, seen:
         return result._replace(entry=next(transaction.ledger.entries(limit=1)).id)
 
 
-def _split(workspace: Workspace, staging: Staging, request: SplitRequest) -> SplitResult:
+def _split(workspace: Workspace, staging: Staging, request: SplitRequest, *, is_preview: bool) -> SplitResult:
     path = _chosen_path(workspace, request.path)
     before, text, mark = _read(staging, path)
     plan = _plan(workspace, staging, request, path, before, text)
@@ -176,8 +167,8 @@ def _split(workspace: Workspace, staging: Staging, request: SplitRequest) -> Spl
                 staging.point_at(card.name, card.label, 0)
         if request.rewrites_links:
             _stage_links(staging, links)
-    notes = (*_rule_notes(plan, text), *_same_topic_notes(workspace, plan))
-    return SplitResult(plan, before, after, links, notes, _difference(staging))
+    notes = (*_rule_notes(plan, text, is_preview=is_preview), *_same_topic_notes(workspace, plan))
+    return SplitResult(plan, FileRewrite(path, before, after), links, notes, _difference(staging))
 
 
 def _plan(
@@ -318,10 +309,8 @@ def _taken_names(workspace: Workspace, staging: Staging) -> set[str]:
 
 
 def _free_name(topic: str, category: str, taken: Collection[str]) -> str:
-    spelled = unicodedata.normalize("NFKD", topic.casefold().translate(_LATIN))
-    stem = default_card_name("".join(filter(lambda letter: not unicodedata.combining(letter), spelled)))[:-3]
-    if _NAMELESS.match(stem):  # a topic in another script
-        stem = f"{category}-{stem.rpartition('-')[2]}"
+    stem = default_card_name(_in_latin(topic))[:-3]
+    stem = category if stem == "card" else stem
     names = (f"{stem}.md" if number == 1 else f"{stem}-{number}.md" for number in range(1, MAX_NAME_NUMBER))
     name = next((name for name in names if name.casefold() not in taken), "")
     if not name:
@@ -329,12 +318,33 @@ def _free_name(topic: str, category: str, taken: Collection[str]) -> str:
     return name
 
 
-def _rule_notes(plan: SplitPlan, text: str) -> list[str]:
-    """Standing rules that sessions would no longer read by themselves."""
+def _in_latin(topic: str) -> str:
+    """A topic in plain Latin letters, as far as it has a spelling in them: a card's name has no others."""
+    if topic.isascii():
+        return topic
+    from anyascii import anyascii  # tables of all scripts
+
+    spelled = (
+        anyascii(word) if word.isascii() else _SYLLABLE.sub(" ", anyascii(word.translate(_UMLAUTS)))
+        for word in topic.split()
+    )
+    return " ".join(spelled)
+
+
+def _rule_notes(plan: SplitPlan, text: str, *, is_preview: bool) -> list[str]:
+    """Standing rules that sessions no longer read by themselves."""
+    if plan.path != INDEX:
+        return []
+    found = rules_on_cards(plan, text)
+    if is_preview:
+        return [
+            f"line {number} reads like a standing rule, and would be on {card.name}: --keep leaves its section here"
+            for card, number in found
+        ]
     return [
-        f"line {number} reads like a standing rule, and would be on {card.name}: --keep leaves its section where it is"
-        for card, number in rules_on_cards(plan, text)
-        if plan.path == INDEX
+        f"line {number} read like a standing rule, and is on {card.name} now:"
+        f" `truekeep card join {card.name.removesuffix('.md')}` puts it back"
+        for card, number in found
     ]
 
 
@@ -427,7 +437,7 @@ def join_cards(
     with workspace.writing("join cards") as transaction:
         staging = Staging(transaction.vault)
         result = _join(workspace, staging, names, into, rewrites_links=rewrites_links)
-        note = f"{', '.join(result.names)} into {result.path}"[:200]
+        note = f"{', '.join(result.names)} into {result.file.path}"[:200]
         transaction.act(staging, LedgerEntry(at=workspace.stamp(), verb="joined", actor=actor, note=note))
         return result._replace(entry=next(transaction.ledger.entries(limit=1)).id)
 
@@ -439,23 +449,68 @@ def _join(
     before, text, mark = _read(staging, path)
     found = dict(get_card_file(workspace.context.vault, name) for name in wanted)
     texts = {name: _card_text(name, stored) for name, stored in found.items()}
+    splits = _splits_of(workspace, path, texts)
     try:
-        plan: JoinPlan = plan_join(path, text, texts)
+        plan: JoinPlan = plan_join(path, text, texts, [record for _, record in splits])
     except UnclosedBlock as error:
         raise _unclosed(path, error) from error
     except LinesLost as error:
         raise BadInput(f"nothing was written: {printable(str(error))}", hint="please report this") from error
     after = mark + plan.text.encode()
-    left: list[str] = []
     for name in texts:
         staging.put(f"{CARDS}/{name}", None, 0)
-        if path != INDEX:
-            left += staging.unpoint(name, 0)
+    left = _unlist(workspace, staging, texts, splits) if path != INDEX else []
     staging.put(path, after, 0)
     links = tuple(_links_to_cards(workspace, texts.keys(), path))
     if rewrites_links:
         _stage_links(staging, links)
-    return JoinResult(path, tuple(texts), before, after, links, tuple(left), _difference(staging))
+    return JoinResult(FileRewrite(path, before, after), tuple(texts), links, tuple(left), _difference(staging))
+
+
+def _splits_of(workspace: Workspace, path: str, texts: Collection[str]) -> list[tuple[int, SplitRecord]]:
+    """The splits of a file that made some cards, newest first, each with its entry in the ledger."""
+    ledger = workspace.context.ledger
+    entries: dict[int, LedgerEntry] = {}
+    for name in texts:
+        found = ledger.entries(path=f"{CARDS}/{name}", sought=LedgerQuery(verb="split"))
+        entries |= {entry.id: entry for entry in found if entry.undone_by is None and path in entry.paths}
+    return [
+        (number, record)
+        for number, entry in sorted(entries.items(), reverse=True)
+        if (record := _split_record(ledger, entry, path)) is not None
+    ]
+
+
+def _split_record(ledger: Ledger, entry: LedgerEntry, path: str) -> SplitRecord | None:
+    """The file before and after a split, and the cards that it made; None if the ledger does not have them."""
+    around = ledger.around(entry.id, path)
+    made = {
+        other.rpartition("/")[2]: ledger.around(entry.id, other)
+        for other in entry.paths
+        if other.startswith(f"{CARDS}/")
+    }
+    try:
+        before, after = (_unmarked(data) for data in around or (None, None))
+        cards = {name: _unmarked(pair[1]) for name, pair in made.items() if pair is not None and pair[0] is None}
+    except UnicodeDecodeError:
+        return None
+    return SplitRecord(before, after, cards) if before else None
+
+
+def _unmarked(data: bytes | None) -> str:
+    return (data or b"").removeprefix(BYTE_ORDER_MARK).decode()
+
+
+def _unlist(
+    workspace: Workspace, staging: Staging, texts: Collection[str], splits: Sequence[tuple[int, SplitRecord]]
+) -> list[str]:
+    """Take the lines of joined cards out of the index. Returns the lines that stay, because they say more."""
+    for number, record in splits:
+        around = workspace.context.ledger.around(number, INDEX)
+        if around is not None and staging.read(INDEX) == around[1] and record.cards.keys() <= set(texts):
+            staging.put(INDEX, around[0], 0)
+            texts = [name for name in texts if name not in record.cards]
+    return [line for name in texts for line in staging.unpoint(name, 0)]
 
 
 def _unclosed(path: str, error: UnclosedBlock) -> BadInput:

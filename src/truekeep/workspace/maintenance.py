@@ -52,6 +52,7 @@ from truekeep.maintenance.reconcile import RECENT_DAYS
 from truekeep.maintenance.survey.service import FileProblem, Survey, SurveyRefresh, TooManyChanges
 from truekeep.memory.file_scan import CLOCK_TICK_NS
 from truekeep.memory.importance import Tiers
+from truekeep.memory.ledger import LedgerQuery
 from truekeep.search.decay_record import DecayRecord, read_decay_record
 from truekeep.text.encoding import decode_text
 from truekeep.verify.checkouts import is_of_workspace
@@ -344,10 +345,18 @@ class Maintenance:
 
         checks = checks_of(read_counts(facts))
         flawed = {item.path for item in survey.problems(self._today) if item.code in NO_FRONTMATTER}
-        found = find_stale(survey.cards(), checks, self._today, config.decay.card_days, hurdle, flawed)
+        split = self.recently_split()
+        cards = (card for card in survey.cards() if card.path not in split)
+        found = find_stale(cards, checks, self._today, config.decay.card_days, hurdle, flawed)
         if key:
             survey.store_result("stale", key, json.dumps(found))
         return found
+
+    def recently_split(self) -> set[str]:
+        """The files of splits within the time after which a card is stale: somebody has just read their old lines."""
+        since = self._today - timedelta(days=self._context.config.decay.card_days)
+        entries = self._context.ledger.entries(sought=LedgerQuery(verb="split", since=since.isoformat()))
+        return {path for entry in entries if entry.undone_by is None for path in entry.paths}
 
     # Reconciliation.
 

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 WEEKS = 12
 AGES = (("1 week", 7), ("1 month", 30), ("3 months", 90), ("6 months", 180), ("1 year", 365), ("older", 10**9))
-INDEX_WARNING_SHARE = 0.8  # of the index budget
 FLOOD_CARDS, FLOOD_FACTOR = 20, 4  # new cards in a week, and times the usual number
 FLOOD_MIN_AGE_DAYS = 28  # a younger memory has no usual number
 FILES_SAMPLED_FOR_CLAIMS = 200
@@ -142,7 +141,11 @@ def check_cards(context: CheckContext) -> CheckResult:
 
 def check_untouched(context: CheckContext) -> CheckResult:
     """The least recently confirmed card, by the rule of `tidy decay`, which lists the same cards."""
-    cards, today, budget = context.once(survey_of).cards, context.now().date(), context.config.decay.card_days
+    every, today, budget = context.once(survey_of).cards, context.now().date(), context.config.decay.card_days
+    split: set[str] = set()
+    with suppress(apsw.Error, TruekeepError):  # the check of the ledger reports it
+        split = context.workspace.maintenance.recently_split() if every else set()
+    cards = [card for card in every if card.path not in split]
     checks: dict[str, LastVerification] = {}
     with suppress(apsw.Error):  # the check of claims reports it
         checks = context.once(last_checks) if cards else {}
@@ -160,11 +163,11 @@ def check_untouched(context: CheckContext) -> CheckResult:
     them = "it" if past + undated == 1 else f"these {past + undated}"
     return CheckResult(
         OK if not is_due else PROBLEM if days is not None and days > 2 * budget else WARNING,
-        ", ".join(counts) or "no cards",
+        ", ".join(counts) or ("all cards are new" if every else "no cards"),
         f"`truekeep tidy decay` lists {them}: check first, then decide" if is_due else "",
         target=f"none past {budget} days",
         figures={"oldest": path, "days": days, "past": past, "undated": undated, "budget_days": budget},
-        is_absent=not cards,
+        is_absent=not every,
     )
 
 
@@ -189,11 +192,7 @@ def check_index(context: CheckContext) -> CheckResult:
     target = f"{most_lines} lines, {shown_bytes(most_bytes)}, {_tokens(most_bytes)} tokens"
     if not data:
         return CheckResult(OK, f"no {INDEX} yet; the first card makes it", figures=figures)
-    severity = OK
-    if lines > most_lines or size > most_bytes:
-        severity = PROBLEM
-    elif lines >= INDEX_WARNING_SHARE * most_lines or size >= INDEX_WARNING_SHARE * most_bytes:
-        severity = WARNING
+    severity = PROBLEM if lines > most_lines or size > most_bytes else OK
     said = f"{lines} lines, {shown_bytes(size)}, about {_tokens(size)} tokens"
     hint = _how_to_shorten(context, data) if severity != OK else ""
     return CheckResult(severity, said, hint, target=target, figures=figures)

@@ -24,6 +24,7 @@ from truekeep.memory.card_split import (
     plan_split,
 )
 from truekeep.memory.card_summary import summarize
+from truekeep.memory.split_reversal import SplitRecord
 
 DAY = date(2026, 11, 1)
 FILLER = "The gateway keeps its queue in Redis, and a restart drops whatever was not acknowledged by then.\n"
@@ -285,28 +286,110 @@ _LINES = st.one_of(
 )  # fmt: skip
 
 
-@given(
-    lines=st.lists(_LINES, max_size=60),
-    newline=st.sampled_from(["\n", "\r\n"]),
-    is_ended=st.booleans(),
-    size=st.sampled_from([0, 10]),
+_DOCUMENTS = st.builds(
+    lambda lines, newline, is_ended: newline.join(lines) + (newline if is_ended else ""),
+    st.lists(_LINES, max_size=60),
+    st.sampled_from(["\n", "\r\n"]),
+    st.booleans(),
 )
+
+
+@given(text=_DOCUMENTS, size=st.sampled_from([0, 10]))
 @settings(max_examples=400)
-def test_no_line_is_lost_and_a_join_gives_them_all_back(
-    lines: list[str], newline: str, is_ended: bool, size: int
-) -> None:
-    text = newline.join(lines) + (newline if is_ended else "")
+def test_no_line_is_lost_and_a_join_gives_them_all_back(text: str, size: int) -> None:
     try:
         plan = split(text, lines=size, size=size * 50)
     except UnclosedBlock:
         return
-    written = plan.rest + "".join(card.body for card in plan.cards)
-    assert _bare(text) <= _bare(written)
+    assert _bare(text) <= _bare("\n".join([plan.rest, *(card.body for card in plan.cards)]))
     if not plan.cards:
         assert plan.rest == text
         return
-    joined = plan_join(INDEX, plan.rest, {card.name: card.text for card in plan.cards})
+    joined = plan_join(INDEX, plan.rest, texts(plan))
     assert _bare(joined.text) == _bare(text)
+
+
+@given(text=_DOCUMENTS, path=st.sampled_from([INDEX, "memory/ops/shop.md"]), data=st.data())
+@settings(max_examples=400)
+def test_a_join_gives_the_bytes_back_in_any_order(text: str, path: str, data: st.DataObject) -> None:
+    try:
+        plan = split(text, path=path)
+    except UnclosedBlock:
+        return
+    cards, after, records = texts(plan), plan.rest, [record_of(text, plan)]
+    order = data.draw(st.permutations(sorted(cards)))
+    while order:
+        count = data.draw(st.integers(1, len(order)))
+        after = plan_join(path, after, {name: cards[name] for name in order[:count]}, records).text
+        order = order[count:]
+    assert after == text
+
+
+@given(text=_DOCUMENTS, edits=st.lists(st.tuples(st.integers(0, 200), st.booleans()), max_size=4), data=st.data())
+@settings(max_examples=300)
+def test_what_was_edited_since_a_split_is_kept_by_a_join(
+    text: str, edits: list[tuple[int, bool]], data: st.DataObject
+) -> None:
+    try:
+        plan = split(text)
+    except UnclosedBlock:
+        return
+    if not plan.cards:
+        return
+    cards = texts(plan)
+    lines = plan.rest.splitlines(keepends=True)
+    for number, (at, is_new) in enumerate(edits):
+        if is_new:
+            lines.insert(min(at, len(lines)), f"Added by hand, {number}.\n")
+        elif lines:
+            lines[at % len(lines)] = lines[at % len(lines)].rstrip() + f" (edited {number})\n"
+    name = data.draw(st.sampled_from(sorted(cards)))
+    cards[name] = cards[name].rstrip("\n") + "\nA line more on the card.\n"
+    edited = "".join(lines)
+    try:
+        after = plan_join(INDEX, edited, cards, [record_of(text, plan)]).text
+    except UnclosedBlock:
+        return
+    gone = re.compile("|".join(re.escape(f"(memory/cards/{name})") for name in cards))
+    kept = "".join(line for line in edited.splitlines(keepends=True) if not gone.search(line))
+    lost = _bare(kept) - _bare(after)
+    assert set(lost) <= {"## Cards"}
+    assert _bare("".join(card.body for card in plan.cards[:1])) <= _bare(after)
+    assert "A line more on the card." in after
+
+
+def texts(plan: SplitPlan) -> dict[str, str]:
+    return {card.name: card.text for card in plan.cards}
+
+
+def record_of(text: str, plan: SplitPlan) -> SplitRecord:
+    return SplitRecord(text, plan.rest, texts(plan))
+
+
+def test_a_section_goes_back_between_its_siblings_and_takes_no_links_along() -> None:
+    text = "# M\n\n" + a_section("Alpha") + "## Lessons\n\nWhat went wrong.\n\n"
+    text += "".join(a_section(f"Lesson {number}", 25, level=3) for number in range(4)) + a_section("Omega")
+    plan = split(text)
+    cards = texts(plan)
+    for records in ([record_of(text, plan)], []):
+        after = plan_join(INDEX, plan.rest, {"lesson-1.md": cards["lesson-1.md"]}, records).text
+        headings = [line for line in after.splitlines() if line.startswith("#")]
+        assert headings == ["# M", "## Lessons", "### Lesson 1", "## Cards"]
+        assert after.index("(memory/cards/lesson-3.md)") < after.index("### Lesson 1")
+        again = split(after, only=("Lesson 1",))
+        assert "memory/cards" not in again.cards[0].body
+    after = plan_join(INDEX, plan.rest, {"omega.md": cards["omega.md"]}, [record_of(text, plan)]).text
+    after = plan_join(INDEX, after, {"alpha.md": cards["alpha.md"]}, [record_of(text, plan)]).text
+    assert after.index("## Alpha") < after.index("## Lessons") < after.index("## Omega")
+    assert "## Cards" not in after
+
+
+def test_a_card_that_someone_added_to_the_list_keeps_the_list() -> None:
+    text = "# M\n\n" + a_section("Alpha") + a_section("About Ada")
+    plan = split(text)
+    edited = plan.rest + "- [New](memory/cards/new.md)\n"
+    after = plan_join(INDEX, edited, texts(plan), [record_of(text, plan)]).text
+    assert after == text + "\n## Cards\n\n- [New](memory/cards/new.md)\n"
 
 
 def _bare(text: str) -> Counter[str]:

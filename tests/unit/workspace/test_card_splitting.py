@@ -83,8 +83,7 @@ def test_names_do_not_clash_with_cards_or_with_each_other(place: Place) -> None:
     write(place, text + "- [Gone](memory/cards/gateway-2.md) and more\n")
     output = cli(place, "split", "--all", "--yes")
     names = {name for name in os.listdir(place.workspace / "memory/cards") if name.endswith(".md")}
-    assert names >= {"gateway.md", "gateway-3.md", "gateway-2-2.md", "ueber-die-groesse.md", "oplata.md"}
-    assert sum(name.startswith("setup-") for name in names) == 1
+    assert names >= {"gateway.md", "gateway-3.md", "gateway-2-2.md", "ueber-die-groesse.md", "oplata.md", "she-zhi.md"}
     assert "memory/cards/gateway.md has the topic of gateway-3.md already" in output
 
 
@@ -124,6 +123,9 @@ def test_a_planted_order_waits_until_a_person_has_read_it(place: Place) -> None:
 def test_a_long_section_with_a_standing_rule_is_named(place: Place) -> None:
     write(place, ESSENTIALS + a_section("Gateway", 30).replace("Fact 3.", "**NEVER** restart it."))
     assert "line 12 reads like a standing rule, and would be on gateway.md" in cli(place, "split", "--all")
+    output = cli(place, "split", "--all", "--yes")
+    assert "line 12 read like a standing rule, and is on gateway.md now: `truekeep card join gateway`" in output
+    assert "would" not in output
 
 
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
@@ -137,7 +139,7 @@ def test_bytes_survive_a_split_a_join_and_an_undo(place: Place, mark: bytes, new
     assert card.endswith(a_section("Gateway").encode().replace(b"\n", newline))
     assert parse_card("gateway.md", card.decode().replace("\r\n", "\n")).topic == "Gateway"
     cli(place, "join", "gateway", "backups", "--yes")
-    assert index.read_bytes().rstrip() == data
+    assert index.read_bytes() == data
     run_cli("undo", "2", "-w", str(place.workspace))
     run_cli("undo", "1", "-w", str(place.workspace))
     assert index.read_bytes() == data
@@ -188,14 +190,14 @@ def test_links_from_other_files_are_listed_and_rewritten_when_asked(place: Place
 
 
 def test_another_document_gets_links_and_the_index_gets_lines(place: Place) -> None:
-    index = write(place, ESSENTIALS)
+    index = write(place, ESSENTIALS.rstrip())
     document = write(place, "# Shop\n\n" + a_section("Prices"), "memory/ops/shop.md")
     cli(place, "split", "memory/ops/shop.md", "--yes")
     assert "- [Prices — Fact 0](memory/cards/prices.md)\n" in index.read_text()
     assert "- [Prices — Fact 0](../cards/prices.md)\n" in document.read_text()
     cli(place, "join", "prices", "--into", "memory/ops/shop.md", "--yes")
     assert document.read_text() == "# Shop\n\n" + a_section("Prices")
-    assert "prices.md" not in index.read_text()
+    assert index.read_text() == ESSENTIALS.rstrip()
     assert not (place.workspace / "memory/cards/prices.md").exists()
 
 
@@ -227,3 +229,32 @@ def test_a_file_that_changed_since_it_was_seen_is_not_split(place: Place) -> Non
 def test_interactive_needs_a_terminal(place: Place) -> None:
     write(place, LONG)
     assert "--interactive needs a terminal" in cli(place, "split", "--interactive", code=3)
+
+
+def test_cards_go_back_one_by_one_to_where_they_were(place: Place) -> None:
+    lessons = "## Lessons\n\nWhat went wrong.\n\n" + "".join(a_section(f"Lesson {n}", 25) for n in range(3))
+    data = ESSENTIALS + a_section("Zebra") + lessons.replace("## Lesson ", "### Lesson ") + a_section("Apple")
+    index = write(place, data)
+    cli(place, "split", "--all", "--yes")
+    for name in ("lesson-1", "apple", "lesson-2", "zebra"):
+        cli(place, "join", name, "--yes")
+    text = index.read_text()
+    headings = [line for line in text.splitlines() if line.startswith("#")]
+    assert headings == [
+        "# Memory", "## About Ada", "## Zebra", "## Lessons", "### Lesson 1", "### Lesson 2", "## Apple",
+    ]  # fmt: skip
+    index.write_text(text + "Written since.\n")
+    cli(place, "join", "lesson-0", "--yes")
+    assert index.read_text() == data + "Written since.\n"
+
+
+def test_old_lines_on_new_cards_are_not_stale(place: Place) -> None:
+    write(place, ESSENTIALS + a_section("Gateway (2024-01-02)"))
+    cli(place, "split", "--all", "--yes")
+    assert "updated: 2024-01-02" in next((place.workspace / "memory/cards").glob("gateway*.md")).read_text()
+    with place.open() as opened:
+        assert opened.maintenance.recently_split() >= {"MEMORY.md"}
+    status = json.loads(run_cli("status", "--json", "-w", str(place.workspace)).stdout)
+    untouched = status["health"]["questions"]["untouched"]
+    assert (untouched["verdict"], untouched["said"]) == ("ok", "all cards are new")
+    assert "gateway" not in run_cli("tidy", "decay", "-w", str(place.workspace)).stdout

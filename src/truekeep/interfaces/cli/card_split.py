@@ -14,7 +14,6 @@ from truekeep.core.model import INDEX
 from truekeep.interfaces.cli.complete_values import complete_cards, complete_files
 from truekeep.interfaces.cli.options import in_workspace, wants_json
 from truekeep.interfaces.cli.output import Shown, emit, how_to_undo
-from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import ask_yes_no, can_ask, echo, note, render_difference, style
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
@@ -22,7 +21,7 @@ from truekeep.workspace.card_splitting import SplitRequest
 
 if TYPE_CHECKING:
     from truekeep.memory.card_split import SplitCard, StayingSection
-    from truekeep.workspace.card_splitting import FileSize, JoinResult, LinkFromElsewhere, SplitResult
+    from truekeep.workspace.card_splitting import FileRewrite, FileSize, JoinResult, LinkFromElsewhere, SplitResult
     from truekeep.workspace.workspace import Workspace
 
 MAX_LINKS_SHOWN = 20
@@ -74,7 +73,7 @@ def _ask_about_each(opened: Workspace, request: SplitRequest) -> tuple[SplitRequ
         echo(f"  {withhold(printable(card.label))}")
         if not ask_yes_no("Make this card?", default=True):
             refused.append(card.headings[-1])
-    return request._replace(keep=(*request.keep, *refused)), result.before
+    return request._replace(keep=(*request.keep, *refused)), result.file.before
 
 
 def _render_split(result: SplitResult, *, shows_diff: bool, rewrites_links: bool) -> Iterator[Shown]:
@@ -82,8 +81,9 @@ def _render_split(result: SplitResult, *, shows_diff: bool, rewrites_links: bool
     is_done = result.entry is not None
     if shows_diff:
         yield from render_difference([withhold(line) for line in result.difference])
-    if plan.cards:
-        yield Table(["lines", "card", "written", "index line"], [_row(card) for card in plan.cards], (0, 2))
+    for card in plan.cards:
+        yield f"{_place(card):<9} {card.updated}  {style(card.name, fg='green')}"
+        yield f"{'':22}{withhold(printable(card.label))}"
     yield from _render_staying([section for section in plan.stays if not section.is_held])
     for section in plan.stays:
         if section.is_held:
@@ -91,19 +91,15 @@ def _render_split(result: SplitResult, *, shows_diff: bool, rewrites_links: bool
     yield from _render_links(result.links, is_rewritten=rewrites_links, is_done=is_done)
     for line in result.notes:
         yield note(line)
-    sizes = f"{plan.path}: {_size(result.old_size)} → {_size(result.new_size)}"
+    sizes = _sizes(result.file)
     cards = many(len(plan.cards), "card")
     if not plan.cards:
         what = "nothing to move; --all or --only HEADING moves sections anyway"
-        yield f"{plan.path} ({_size(result.old_size)}): {what}"
+        yield f"{plan.path} ({_size(result.file.old_size)}): {what}"
     elif not is_done:
         yield f"{sizes} with {cards}; nothing was written: add --yes, or --diff to see every line"
     else:
         yield f"{style('wrote', fg='green')} {cards}; {sizes}{how_to_undo(result.entry)}"
-
-
-def _row(card: SplitCard) -> list[str]:
-    return [_place(card), card.name, str(card.updated), withhold(printable(card.label))]
 
 
 def _place(card: SplitCard) -> str:
@@ -124,6 +120,10 @@ def _render_links(links: Sequence[LinkFromElsewhere], *, is_rewritten: bool, is_
         yield f"{what} {printable(link.path)}:{link.line}  {printable(link.old)} → {printable(link.new)}"
     if len(links) > MAX_LINKS_SHOWN:
         yield f"… and {many(len(links) - MAX_LINKS_SHOWN, 'more link')}"
+
+
+def _sizes(file: FileRewrite) -> str:
+    return f"{file.path}: {_size(file.old_size)} → {_size(file.new_size)}"
 
 
 def _size(size: FileSize) -> str:
@@ -160,7 +160,7 @@ def _render_join(result: JoinResult, *, rewrites_links: bool) -> Iterator[Shown]
     yield from _render_links(result.links, is_rewritten=rewrites_links, is_done=is_done)
     for line in result.left:
         yield style(f"{INDEX} still says: ", fg="yellow") + withhold(printable(line))
-    sizes = f"{result.path}: {_size(result.old_size)} → {_size(result.new_size)}"
+    sizes = _sizes(result.file)
     cards = many(len(result.names), "card")
     if is_done:
         yield f"{style('joined', fg='green')} {cards}; {sizes}{how_to_undo(result.entry)}"

@@ -20,12 +20,12 @@ FIELDS = {
     " age_days=updated|age repository writer problem",
     "_ShownCard": "*card text entry handoff",
     "CardWriteResult": "outcome path topic entry passed hints covering difference notes",
-    "SplitResult": "path=plan.path entry cards=plan.cards stays=plan.stays links notes before=old_size after=new_size"
-    " difference=difference|masked",
+    "SplitResult": "path=plan.path entry cards=plan.cards stays=plan.stays links notes before=file.old_size"
+    " after=file.new_size difference=difference|masked",
     "SplitCard": "path topic=topic|masked summary=summary|masked category tags created updated first_line"
     " last_line=last",
     "StayingSection": "heading=title|masked first_line last_line=last why=why|masked needs_a_look=is_held",
-    "JoinResult": "path entry cards=names links left=left|masked before=old_size after=new_size"
+    "JoinResult": "path=file.path entry cards=names links left=left|masked before=file.old_size after=file.new_size"
     " difference=difference|masked",
     "Draft": "id path received_at age_days=received_at|age handoff=name writer machine repository original"
     " sha256=digest kept target drops=dropped reasons=reasons|reasons",
