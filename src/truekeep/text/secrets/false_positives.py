@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from itertools import pairwise
 
 from truekeep.text.secrets.regex import compiled
 
+MIN_SEQUENCE_SHARE = 0.35  # of the characters, to be made up
+
 _DUMMY = (
     r"(?i)example|placeholder|redacted|dummy|sample|changeme|xxxxx|your[_-]|insert[_-]|replace[_-]"
-    r"|12345678|abcdefgh|00000000|\.\.\.|\*\*\*|…|\[secret:"
+    r"|\.\.\.|\*\*\*|…|\[secret:"
 )
 _DUMMY_VALUE = (
     rf"{_DUMMY}|your.?(?:own|user|pass|api|key|token|secret)|xxxx|change.?me|redact|fake|replace.?me|(?:secret|token|key).?here"
@@ -39,8 +42,10 @@ _TECHNICAL_WORD = (
 )
 # Where a harness keeps a session: `agent:main:telegram:direct:4711`. Every log of a session names it; it opens nothing.
 _SESSION_ADDRESS = r"agent:[\w.-]{1,40}(?::[\w.+@!$-]{1,64})+"
-# Public names that are called tokens: a contract or wallet on a chain (Ethereum, Solana), a document or user of Lark.
-_PUBLIC_ADDRESS = r"0x[0-9a-fA-F]{40}|[1-9A-HJ-NP-Za-km-z]{43,44}"
+# Public names that are called tokens: a contract or wallet on a chain (Ethereum; Solana, if the text is about one), a
+# document or user of Lark.
+_PUBLIC_ADDRESS = r"0x[0-9a-fA-F]{40}"
+_SOLANA_ADDRESS = r"[1-9A-HJ-NP-Za-km-z]{43,44}"
 _LARK_ID = r"(?:bas|box|doc|dox|sht|wik|fld|nod|bmn)cn[A-Za-z0-9]{20,24}|o[ucnm]_[0-9a-f]{32}"
 _NO_PASSWORD = rf"{_REFERENCE}|{_UUID}|(?i:(?:{_TECHNICAL_WORD}[-_./:]+)*{_TECHNICAL_WORD}[-_./:]*)"
 _NO_KEY = (
@@ -52,6 +57,21 @@ _NO_URL_LOGIN = (
     r"|api[_-]?key)|user(?:name)?|postgres|root|admin|guest|test|none|null|string|foo|bar|baz|abc|x-oauth-basic)"
     r"|[A-Z][A-Z_]*|[$%{].*|[*x._-]+"
 )
+
+# Passwords of tutorials: a word for one, or one that everybody knows, spelled with digits or not, and a number.
+_TUTORIAL_LOGIN = (
+    r"(?i)(?:(?:my|your|the|test|admin|user|root|demo|super|very|strong|secure|new|old|db|some|correct)[_-]?)*"
+    r"(?:p[a@4][s$5]{2}(?:w[o0]rd|wd)?|[s$5][e3]cr[e3]t|letmein|qwerty|welcome|admin|root|test|guest"
+    r"|demo|user|change(?:it|me)|foobar|abc)"
+    r"(?:[_-]?(?:p[a@4][s$5]{2}(?:w[o0]rd|wd)?|key|token|value))?[_-]?(?:[0-9]{1,5}|[!@#$]){0,3}"
+)
+_SAMPLE_KEY = r"(?i)(?:(?:my|your|the|test|demo|fake|dummy|sample|some|mock)[_-])+[a-z_-]+[_-]?[0-9]{0,4}"
+_ADDRESS_ON_A_CHAIN = (
+    r"(?i)\b(?:mint|wallet|solana|spl|contract|raydium|pump\.?fun|dex|liquidity|blockchain|on-chain|airdrop|memecoin"
+    r"|jupiter)|合约|钱包"
+)
+_CUT = (b"...", "…".encode())
+_LONGEST_CUT = 36  # a longer value is not cut, whatever follows it
 
 _DIGITS = b"0123456789"
 _SIGNS = b"!@#$%^*~?+"
@@ -65,7 +85,18 @@ def is_name(value: bytes) -> bool:
 
 
 def _is_dummy(value: bytes) -> bool:
-    return len(set(value)) < 4 or compiled(_DUMMY_VALUE).search(value) is not None
+    return len(set(value)) < 4 or is_sequence(value) or compiled(_DUMMY_VALUE).search(value) is not None
+
+
+def is_sequence(value: bytes) -> bool:
+    """Whether much of it is `abcdef`, `123456` or `000000`: nobody draws such a value."""
+    steps = sum(0 <= after - before <= 1 for before, after in pairwise(value))
+    return steps >= MIN_SEQUENCE_SHARE * (len(value) - 1)
+
+
+def _is_cut(value: bytes, after: bytes) -> bool:
+    """Whether only the beginning of a value is shown."""
+    return after.startswith(_CUT) and len(value) < _LONGEST_CUT
 
 
 def _is_code(after: bytes) -> bool:
@@ -77,40 +108,49 @@ def has(value: bytes, members: bytes) -> bool:
     return len(value.translate(None, members)) < len(value)
 
 
-def is_block(_value: bytes, _after: bytes) -> bool:
+def is_block(_value: bytes, _before: bytes, _after: bytes) -> bool:
     return True
 
 
-def is_token(value: bytes, _after: bytes) -> bool:
+def is_token(value: bytes, _before: bytes, after: bytes) -> bool:
     """For formats that name their vendor: everything but a dummy."""
-    return len(set(value[-12:])) > 3 and compiled(_DUMMY).search(value) is None and not is_name(value)
+    if len(set(value[-12:])) <= 3 or is_sequence(value) or _is_cut(value, after):
+        return False
+    return compiled(_DUMMY).search(value) is None and not is_name(value)
 
 
-def is_mixed_token(value: bytes, after: bytes) -> bool:
+def is_mixed_token(value: bytes, before: bytes, after: bytes) -> bool:
     """For a prefix that code also uses for a member: only with a digit."""
-    return has(value, _DIGITS) and is_token(value, after)
+    return has(value, _DIGITS) and is_token(value, before, after)
 
 
-def is_credential(value: bytes, after: bytes) -> bool:
+def is_credential(value: bytes, before: bytes, after: bytes) -> bool:
     """For a value after "Bearer": any token, but not code that fetches one."""
-    return not _is_code(after) and compiled(_LOOSE_NAME).fullmatch(value) is None and is_token(value, after)
+    return not _is_code(after) and compiled(_LOOSE_NAME).fullmatch(value) is None and is_token(value, before, after)
 
 
-def is_key(value: bytes, after: bytes) -> bool:
+def is_key(value: bytes, before: bytes, after: bytes) -> bool:
     """For a value after "token:" or "api_key =": it looks random, and is not a name, path, digest or reference."""
-    if len(value) < 10 or _is_code(after) or compiled(_NO_KEY).fullmatch(value) is not None or _is_dummy(value):
+    if len(value) < 10 or _is_code(after) or _is_cut(value, after) or _is_dummy(value):
+        return False
+    if compiled(_NO_KEY).fullmatch(value) is not None or compiled(_SAMPLE_KEY).fullmatch(value) is not None:
+        return False
+    if compiled(_SOLANA_ADDRESS).fullmatch(value) and compiled(_ADDRESS_ON_A_CHAIN).search(before + after) is not None:
         return False
     return _entropy(value) >= (2.8 if has(value, _DIGITS) and has(value, _LETTERS) else 3.8)
 
 
-def is_password(value: bytes, after: bytes) -> bool:
+def is_password(value: bytes, before: bytes, after: bytes) -> bool:
     """For a value after "password:": letters with digits or signs; a plain word is part of a sentence."""
-    return (value.isdigit() and len(value) >= 6 and not _is_dummy(value)) or is_spoken_password(value, after)
+    is_number = value.isdigit() and len(value) >= 6 and not _is_dummy(value)
+    return is_number or is_spoken_password(value, before, after)
 
 
-def is_spoken_password(value: bytes, after: bytes) -> bool:
+def is_spoken_password(value: bytes, _before: bytes, after: bytes) -> bool:
     # A sign at the end may only close the sentence.
     if len(value) < 6 or not _has_letters(value) or not has(value.rstrip(b"!?"), _DIGITS + _SIGNS) or _is_code(after):
+        return False
+    if _is_cut(value, after) or compiled(_TUTORIAL_LOGIN).fullmatch(value) is not None:
         return False
     return compiled(_NO_PASSWORD).fullmatch(value) is None and not _is_dummy(value)
 
@@ -122,7 +162,7 @@ def _has_letters(value: bytes) -> bool:
     return any(character.isalpha() for character in value.decode("utf-8", "replace"))
 
 
-def is_url_password(value: bytes, after: bytes) -> bool:
+def is_url_password(value: bytes, _before: bytes, after: bytes) -> bool:
     """For a value between the colon and the @ of a URL: any word but those of examples."""
     # `docker://image:1.2@sha256:…` is a pinned image.
     if len(value) < 3 or after.startswith(b"@sha"):

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from truekeep.text.secrets import false_positives
 
-Judge = Callable[[bytes, bytes], bool]
-"""Decides, from a value and the few bytes after it, whether a match is a credential or only looks like one."""
+Judge = Callable[[bytes, bytes, bytes], bool]
+"""Decides, from a value and the text before and after it, whether a match is a credential or only looks like one."""
 
 _FILE = os.path.join(os.path.dirname(__file__), "rules.toml")
 _JUDGES: Mapping[str, Judge] = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -159,7 +159,9 @@ def _iter_byte_spans(data: bytes, *, joined: bool) -> Iterator[Span]:
             start, end = match.span(group)
             if rule.in_prose:
                 end = _find_quote(data, start, end)
-            if end - start > _MAX_JUDGED_BYTES or judge(data[start:end], data[end : end + 8]):
+            if end - start > _MAX_JUDGED_BYTES or judge(
+                data[start:end], data[max(0, start - _CONTEXT_BYTES) : start], data[end : end + _CONTEXT_BYTES]
+            ):
                 yield start, end, order
                 at = end
             elif start < refused:
@@ -223,6 +225,7 @@ def _find_quote(data: bytes, start: int, end: int) -> int:
 
 _QUOTES = frozenset((b'"', b"'", b"`"))
 
+_CONTEXT_BYTES = 160  # on either side
 _MAX_JUDGED_BYTES = 512
 """Longer values are credentials without being judged: false positives are shorter."""
 
@@ -287,8 +290,15 @@ def _iter_other_halves(text: str, spans: list[Span]) -> Iterator[Span]:
             first, last = start - _KEY_PAIR_WINDOW, end + _KEY_PAIR_WINDOW
             for match in _LONG_RUN.finditer(text, max(done, first - _LONGEST_RUN), last + _LONGEST_RUN):
                 if match.end() > first and match.start() < last and is_random(match[0].encode()):
-                    yield match.start(), match.end(), order
+                    yield match.start(), match.end(), _order_at(spans, match.start(), match.end(), order)
             done = max(done, last)
+
+
+def _order_at(spans: list[Span], start: int, end: int, default: int) -> int:
+    """The rule that found what is there already, so that another vendor's token keeps its own name."""
+    at = bisect_right(spans, (start, end, 0))
+    near = spans[max(0, at - 1) : at + 2]
+    return next((order for first, last, order in near if first < end and start < last), default)
 
 
 _MAX_REPEAT_CHARS = 200  # longer credentials are found by their format
