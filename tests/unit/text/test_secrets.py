@@ -260,6 +260,7 @@ SAMPLES = {
         "we changed the password to «{A4}7!{A4}»",
         "passphrase for the backup was: «{A4}7{A4}»",
     ],
+    "uuid-api-key": ["- API key: `«{UUID}»`", "SERVICE_API_KEY=«{UUID}»"],
     "described-password": ["Password for the staging db: «{A4}7{A5}3»", "root pw on db1: `«{A4}7{A5}3»`"],
     "described-secret": ["the API token for the mail service: «{A6}4{A8}9{A5}»"],
     "foreign-password": ["Пароль от базы: «{A4}7{A5}3»", "密码是«{A4}7{A5}3»。", "La contraseña es «{A4}7{A5}3»"],
