@@ -76,8 +76,13 @@ def open_derived(path: str, schema: Schema, *, read_only: bool = False) -> apsw.
 
 def _create_private(path: str) -> None:
     """Create the file before SQLite does, which would let other users read it."""
-    with suppress(PermissionError):
+    try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600))
+    except PermissionError:
+        return
+    except OSError as error:
+        if error.errno != errno.EROFS or not os.path.lexists(path):  # on a read-only disk it can still be read
+            raise
 
 
 def _set_up(db: apsw.Connection, schema: Schema, *, is_file: bool, read_only: bool) -> None:

@@ -45,6 +45,10 @@ class IndexFile:
             self._db.close()
         self._db = self.opened = None
 
+    def can_write(self) -> bool:
+        """Whether its folder can be written: a disk may be read-only."""
+        return os.access(os.path.dirname(self.path), os.W_OK)
+
     def open(self, *, for_writing: bool = False) -> apsw.Connection:
         """Open the index that is on disk now. A rebuilt one is noticed, a damaged one is set aside."""
         try:

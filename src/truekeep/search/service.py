@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from truekeep.search.excerpt import Excerpt
     from truekeep.search.transcript_index import TranscriptIndex
 
+READ_ONLY = "this workspace is read-only, so its index is not updated"
 TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
 _MAX_QUERY_LENGTH = 100_000
@@ -221,7 +222,8 @@ class SearchService:
         except DAMAGE:
             raise
         except (UnusableDatabase, apsw.Error, OSError) as error:
-            self._note(f"the index cannot be used ({_reason(error)}); these are found in the files, by words alone")
+            why = f"the index cannot be used ({_reason(error)})" if self._file.can_write() else READ_ONLY
+            self._note(f"{why}; these are found in the files, by words alone")
             return Searcher(open_index(":memory:"), None), list(self._files.files(scan))
         left = [] if self._files.is_indexed(searcher.db, scan) else self._refresh_files(searcher, scan)
         if transcripts:
@@ -237,6 +239,9 @@ class SearchService:
         changes = self._files.find_changes(searcher.db, scan)
         if not (changes.changed or changes.gone or self._files.is_record_new):
             return []
+        if not self._file.can_write():
+            self._note(f"{READ_ONLY}; changed files are searched by their words")
+            return changes.changed
         embedder = _local_embedder(searcher)
         try:
             with self._file.lock() as is_locked:
@@ -261,6 +266,8 @@ class SearchService:
         return []
 
     def _refresh_transcripts(self, searcher: Searcher) -> None:
+        if not self._file.can_write():
+            return
         try:
             with self._file.lock() as is_locked:
                 if is_locked:

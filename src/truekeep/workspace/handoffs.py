@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -265,7 +265,7 @@ class Handoffs:
     ) -> tuple[list[Draft], list[str]]:
         """Remove drafts and processed handoffs that are past their age. Undo brings drafts back."""
         context = self._context
-        with context.writing("prune"):
+        with nullcontext() if dry_run else context.writing("prune"):
             review = self._workspace.review.open()
             limits = context.config.limits
             draft_age = older_than if older_than is not None else timedelta(days=limits.review_days)

@@ -39,7 +39,9 @@ def init_workspace(context: WorkspaceContext, repositories: tuple[str, ...], *, 
         return _init(context, repositories, is_bare=is_bare)
     except OSError as error:
         where = error.filename or context.path
-        raise StorageFailed(f"{where}: {error.strerror}", hint="check the permissions") from error
+        is_denied = isinstance(error, PermissionError)
+        hint = "check its permissions" if is_denied else "name a folder on a disk that you can write to"
+        raise StorageFailed(f"cannot create {where}: {error.strerror}", hint=hint) from error
 
 
 def _init(context: WorkspaceContext, repositories: tuple[str, ...], *, is_bare: bool) -> InitReport:

@@ -355,7 +355,7 @@ def _decode(data: bytes) -> str | None:
 # --- The agent, and sources besides the files -----------------------------------------------------------------------
 
 
-def find_agent(workspace: Workspace, *, is_plain: bool = False, runtime_version: str = "") -> Agent:
+def find_agent(workspace: Workspace, notes: list[str], *, is_plain: bool = False, runtime_version: str = "") -> Agent:
     """The agent by the workspace's .alf-agent-id, which is created if it is missing."""
     path = workspace.path / AGENT_ID_FILE
     try:
@@ -365,6 +365,7 @@ def find_agent(workspace: Workspace, *, is_plain: bool = False, runtime_version:
         if workspace.is_canonical and not is_plain:
             with suppress(OSError, ChangedSince):  # not needed: it is derived from the path
                 write_agent_id(workspace.path, agent_id)
+                notes.append(f"wrote {AGENT_ID_FILE}, by which later archives are known to be of the same agent")
     except (OSError, UnicodeDecodeError) as error:
         raise BadInput(f"cannot read {path}: {error}", hint="write the agent's id into it, or delete it") from error
     return Agent(agent_id, workspace.path.name, runtime_version)
@@ -388,7 +389,7 @@ def _open_sources(workspace: Workspace, options: ExportOptions) -> Iterator[tupl
     state, note = find_state(workspace.path)
     notes = [note] if note and not options.plain else []
     version = state.runtime_version if state is not None else ""
-    agent = find_agent(workspace, is_plain=options.plain, runtime_version=version)
+    agent = find_agent(workspace, notes, is_plain=options.plain, runtime_version=version)
     if options.plain:
         yield agent, RecordSources(options.scheme, plain=True), notes
         return

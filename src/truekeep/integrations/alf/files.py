@@ -165,6 +165,8 @@ class WorkspaceTree:
 
     def _add(self, entry: os.DirEntry[str], path: str, found: list[ListedFile], folders: list[str]) -> None:
         name = entry.name
+        if path == ".openclaw":
+            self.omitted.append(OmittedFile(path, "what OpenClaw knows of this workspace"))
         if name in FOREIGN_NAMES or path in CONTROL_FILES or name.endswith(file_io.TEMPORARY):
             return
         try:

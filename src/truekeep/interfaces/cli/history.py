@@ -67,11 +67,11 @@ def _table(entries: Sequence[HistoryEntry]) -> Table:
         origin = (
             f"{record.origin.writer}@{record.origin.machine}" if record and entry.actor == "ingest" else entry.actor
         )
-        undone = f" (undone by {entry.undone_by})" if entry.undone_by else ""
+        undone = f", undone by {entry.undone_by}" if entry.undone_by else ""
         more = f", … and {len(entry.paths) - 2} more" if len(entry.paths) > 2 else ""
         files = ", ".join(entry.paths[:2]) + more
-        rows.append([str(entry.id), local_minute(entry.at), coloured(entry.verb), origin, files, entry.note + undone])
-    return Table(["entry", "when", "what", "who", "files", "note"], rows, whole=(0, 1))
+        rows.append([str(entry.id), local_minute(entry.at), coloured(entry.verb) + undone, origin, files, entry.note])
+    return Table(["entry", "when", "what", "who", "files", "note"], rows, whole=(0, 1, 2))
 
 
 @click.command()

@@ -29,6 +29,9 @@ _MAX_TEXT_PROBLEMS = 20  # of one kind in one file
 DAYS = ("created", "updated", "confirmed")
 _CARDS = f"{CARDS}/"
 
+MIN_UTF16_ZEROS = 0.2  # of the bytes
+_CONVERT = "it is not UTF-8 text: convert it, for example: iconv -f {} -t utf-8"
+
 
 class Facts(NamedTuple):
     """The facts of one memory file."""
@@ -46,6 +49,20 @@ class Facts(NamedTuple):
         return self.card.repository if self.card is not None else ""
 
 
+def _why_not_text(data: bytes) -> tuple[int, str, str]:
+    """The line, code and sentence for a file that is not UTF-8 text."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return 1, "not-text", _CONVERT.format("utf-16")
+    if data.count(0) > MIN_UTF16_ZEROS * len(data):
+        return 1, "not-text", _CONVERT.format("utf-16le" if data[1::2].count(0) >= data[::2].count(0) else "utf-16be")
+    shown = data.decode("utf-8", "replace")
+    first = min((at for at in (shown.find("\ufffd"), shown.find("\0")) if at >= 0), default=0)
+    if "\0" not in shown and all(letter.isascii() or letter == "\ufffd" for letter in shown):
+        return 1, "not-text", _CONVERT.format("windows-1252")
+    what = "it has NUL bytes" if "\0" in shown else "most of the file is UTF-8 text, this line is not"
+    return shown.count("\n", 0, first) + 1, "not-text", f"{what}: correct it in an editor"
+
+
 def read_facts(path: str, store: str, data: bytes) -> Facts:
     whole = decode_text(data)
     text = (
@@ -55,8 +72,7 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
     card = parse_card(path.rpartition("/")[2], text) if is_card and text is not None else None
     day = day_in(path) if store == "logs" else _last_day(card)
     if text is None or whole is None:
-        what = "it is not UTF-8 text: convert it, for example: iconv -f windows-1252 -t utf-8"
-        return Facts(day, problems=((1, "not-text", what),))
+        return Facts(day, problems=(_why_not_text(data),))
     problems = list(card_problems(card)) if card is not None else []
     problems += _text_problems(path, whole, text)
     by_program = find_program_lines(whole) if card is None else {}
