@@ -7,6 +7,7 @@ when each line was written, which lines may not become a card, and which other f
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -324,9 +325,9 @@ def _in_latin(topic: str) -> str:
         return topic
     from anyascii import anyascii  # tables of all scripts
 
+    plain = "".join(" " if unicodedata.category(letter) == "So" else letter for letter in topic)  # 🎉 is not a word
     spelled = (
-        anyascii(word) if word.isascii() else _SYLLABLE.sub(" ", anyascii(word.translate(_UMLAUTS)))
-        for word in topic.split()
+        word if word.isascii() else _SYLLABLE.sub(" ", anyascii(word.translate(_UMLAUTS))) for word in plain.split()
     )
     return " ".join(spelled)
 

@@ -79,7 +79,9 @@ def test_a_short_file_is_left_alone_until_asked(place: Place) -> None:
 
 def test_names_do_not_clash_with_cards_or_with_each_other(place: Place) -> None:
     write(place, "---\ntopic: Gateway\n---\nOld.\n", "memory/cards/gateway.md")
-    text = ESSENTIALS + a_section("Gateway") * 2 + a_section("Über die Größe") + a_section("Оплата") + a_section("设置")
+    text = (
+        ESSENTIALS + a_section("Gateway") * 2 + a_section("Über die Größe") + a_section("Оплата") + a_section("设置 ✅")
+    )
     write(place, text + "- [Gone](memory/cards/gateway-2.md) and more\n")
     output = cli(place, "split", "--all", "--yes")
     names = {name for name in os.listdir(place.workspace / "memory/cards") if name.endswith(".md")}
