@@ -34,7 +34,7 @@ from truekeep.memory.card_split import (
 from truekeep.memory.file_scan import iter_files
 from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerQuery
 from truekeep.memory.lookup import card_names, get_card_file, path_inside
-from truekeep.memory.memory_index import linked_cards
+from truekeep.memory.memory_index import Pointers, linked_cards
 from truekeep.memory.section_tree import split_lines
 from truekeep.memory.similarity import topic_key
 from truekeep.memory.split_parts import MovedAnchor
@@ -54,6 +54,7 @@ TARGET_SHARE = 0.5  # of what agents read of the index: so much it should have a
 MAX_NAME_NUMBER = 1_000
 MAX_BLAME_SECONDS = 20.0
 _BLAME_LINE = re.compile(r"([0-9a-f]{40,64}) \d+ (\d+)")
+_EMPTY_LIST = re.compile(rb"^## Cards\s*\Z", re.MULTILINE)
 _SYLLABLE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ø": "oe", "å": "aa", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
 
@@ -505,12 +506,19 @@ def _unmarked(data: bytes | None) -> str:
 def _unlist(
     workspace: Workspace, staging: Staging, texts: Collection[str], splits: Sequence[tuple[int, SplitRecord]]
 ) -> list[str]:
-    """Take the lines of joined cards out of the index. Returns the lines that stay, because they say more."""
-    for number, record in splits:
+    """Take the lines of joined cards out of the index. Returns the lines that stay, because they say more.
+
+    If no card of a split is left, the index is as it was before, also around its list of cards.
+    """
+    now = staging.read(INDEX) or b""
+    pointers = Pointers(now)
+    pointers.update_lines(0, gone=texts)
+    bare = _EMPTY_LIST.sub(b"", pointers.render()).rstrip()
+    for number, _ in splits:
         around = workspace.context.ledger.around(number, INDEX)
-        if around is not None and staging.read(INDEX) == around[1] and record.cards.keys() <= set(texts):
+        if around is not None and around[0] is not None and bare == around[0].rstrip():
             staging.put(INDEX, around[0], 0)
-            texts = [name for name in texts if name not in record.cards]
+            return []
     return [line for name in texts for line in staging.unpoint(name, 0)]
 
 
