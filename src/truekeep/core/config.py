@@ -21,6 +21,7 @@ _MAXIMA: Mapping[str | type, int] = {
     "limits.settle_seconds": 3600,
     "limits.review_days": 36_500,
     "limits.processed_days": 36_500,
+    "limits.heartbeat_minutes": 1_000_000,
     "limits": 2**40,
     int: 100_000,
     float: 1,
@@ -40,6 +41,7 @@ class Limits(NamedTuple):
     review_days: int = 30
     processed_days: int = 30
     waiting_handoffs: int = 10
+    heartbeat_minutes: int = 30
 
 
 EMBEDDERS = (
@@ -144,6 +146,7 @@ repositories = [{repositories}]
 # review_days = 30          # `review prune` without --older-than
 # processed_days = 30
 # waiting_handoffs = 10     # `status` warns from this many on
+# heartbeat_minutes = 30    # HEARTBEAT.md is overdue when it is older; 0: never
 
 [recall]
 # embedder = "static"       # static | none | transformer | openai-compatible | ollama | openai | gemini | voyage |

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 MAX_INPUT_BYTES = 8 << 20
 RESERVE_FLOOR, SOFT_THRESHOLD = 20_000, 4_000  # tokens left before a compaction, as OpenClaw counts
+MIN_WORK_SECONDS = 900  # before a session is reminded of the heartbeat
+MAX_HEARTBEAT_SECONDS = 86_400  # an older heartbeat is not kept up any more
 LOG = "hooks.log"
 OPENCLAW_VARIABLES = ("OPENCLAW_CLI", "OPENCLAW_MCP_TOKEN")  # its gateway sets them for every program
 
@@ -283,9 +285,24 @@ def _hint(call: HookCall) -> str:
     with workspace:
         root = Path(record.root) if record.root else None
         text, told = workspace.sessions.hint(prompt, repository=record.repository, told=record.told, root=root)
+        overdue = workspace.sessions.overdue_heartbeat()
+    key = f"heartbeat#{overdue}"
+    if overdue is not None and key not in record.told and _is_kept_up(record, overdue.timestamp()):
+        told = (*told, key)
+        text += _marked(
+            "heartbeat",
+            f"HEARTBEAT.md is of {overdue:%Y-%m-%d %H:%M}, older than its interval. Where the work stands now:\n"
+            "`truekeep note heartbeat --now '...' --next '...'`",
+        )
     if told:
         _save(call, record._replace(told=(*record.told, *told)[-200:]))
     return text
+
+
+def _is_kept_up(record: session_record.SessionRecord, updated_at: float) -> bool:
+    """Whether this session works since a while, and somebody still updates the heartbeat."""
+    now = time.time()
+    return now - record.started_at > MIN_WORK_SECONDS and now - updated_at < MAX_HEARTBEAT_SECONDS
 
 
 def _own_words(prompt: str) -> str:

@@ -1,8 +1,9 @@
 """Checkpoints: parses what a session leaves and plans where each part is written.
 
-The handover is overwritten, the sections of the heartbeat and a project's status are replaced, everything else is
-appended: the summary to the day's log, decisions to the month's file, configuration changes to the operations
-changelog, a sub-agent's result to its own file. Existing log entries are never changed.
+The handover of this repository is overwritten, the sections of the heartbeat, of the working context and a project's
+status are replaced, everything else is appended: the summary and observations to the day's log, decisions to the
+month's file, configuration changes to the operations changelog, a sub-agent's result to its own file. Existing log
+entries are never changed.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from truekeep.core.errors import BadInput
-from truekeep.memory.card import is_reserved, project_slug
+from truekeep.memory.card import is_reserved, project_slug, short_name
 from truekeep.memory.journal import (
     STATUS,
     dated_item,
@@ -26,13 +27,25 @@ from truekeep.memory.journal import (
     title_of,
 )
 from truekeep.memory.project_files import project_paths
-from truekeep.memory.sections import iter_lines, plain_newlines, sections_of, within
-from truekeep.sessions.wake import HANDOVER, HEARTBEAT, UNSAID, log_paths
-from truekeep.text.markdown import peel_fence
+from truekeep.memory.sections import iter_lines, plain_newlines, within
+from truekeep.sessions.handover import (
+    RepositoryHandover,
+    find_stamp,
+    handover_name,
+    is_of,
+    render_handovers,
+    split_handovers,
+    without_titles,
+)
+from truekeep.sessions.state_sections import CONTEXT, HANDOVER, HEARTBEAT, UNSAID
+from truekeep.sessions.wake import log_paths
+from truekeep.text.injection import find_instructions
+from truekeep.text.markdown import TooComplex, outline, peel_fence
 
 HANDOVER_PARTS = ("Last Action", "System State", "Scope Rules", "Dev Model", "Next Actions")
 HEARTBEAT_PARTS = ("Now", "Next", "Blockers")
-LASTING = ("Scope Rules", "Dev Model")  # kept until they are replaced
+CONTEXT_PARTS = ("Last Action", "System State", "Next Actions", *HEARTBEAT_PARTS)  # where no context is given
+IMPORTANCE_BY_TYPE = {"decision": 0.9, "milestone": 0.85, "lesson": 0.7, "context": 0.3}
 OPS_LOG = "memory/ops/CHANGELOG.md"
 MAX_PART_LENGTH = 64_000
 _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}\Z")
@@ -46,6 +59,8 @@ _ALIASES = {
     "blockers": "blockers", "blocker": "blockers", "decisions": "decisions", "decision": "decisions",
     "configuration changes": "changes", "configuration": "changes", "config changes": "changes", "changes": "changes",
     "project status": "project", "project": "project", "status": "project",
+    "active context": "active_context", "context": "active_context", "working context": "active_context",
+    "observations": "observations", "observation": "observations",
 }  # fmt: skip
 # A paragraph or an item that is only "none".
 _NONE = re.compile(r"^(?:(?:[-*+] )+|\A|(?<=\n\n))none\.?[ \t]*(?:\n(?=\n|[-*+] )|\Z)", re.IGNORECASE | re.MULTILINE)
@@ -54,6 +69,7 @@ _KEPT = re.compile(
 )  # above parts taken over from the last handover
 _SUBAGENT = re.compile(r"sub-?agents?:? +(.+)\Z", re.IGNORECASE)
 _PROJECT = re.compile(r"project:? +(.+)\Z", re.IGNORECASE)
+_TYPE = re.compile(r"[^\W_][\w-]{0,29}\Z")
 
 
 class Checkpoint(NamedTuple):
@@ -72,6 +88,8 @@ class Checkpoint(NamedTuple):
     project_name: str = ""
     decisions: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()  # of configuration or routing
+    observations: tuple[str, ...] = ()  # for the day's log, each with its importance tag
+    active_context: str = ""  # what the next session needs; "" is made of the handover and the heartbeat
     subagents: tuple[tuple[str, str], ...] = ()  # label and result
 
     @property
@@ -101,6 +119,7 @@ class Write(NamedTuple):
     mode: str  # overwrite, append, sections
     title: str = ""  # of a new file
     sections: tuple[tuple[str, str], ...] = ()  # for mode sections: heading and its new text
+    is_optional: bool = False  # a file that cannot be edited is left as it is
 
 
 # --- Input -----------------------------------------------------------------------------------------------------------
@@ -152,11 +171,44 @@ def _parts_of(key: str, value: Any) -> Iterator[tuple[str, Any]]:
         yield "project_name", _text("project.name", value.get("name", ""))
     elif name in ("decisions", "changes"):
         yield name, tuple(_items(key, value))
+    elif name == "observations":
+        yield name, tuple(_observations(key, value))
     elif name in Checkpoint._fields:
         yield name, _text(key, value)
     else:
         known = ", ".join(Checkpoint._fields)
         raise BadInput(f"a checkpoint has no part {key[:60]!r}", hint=f"its parts are {known}")
+
+
+def _observations(key: str, value: Any) -> Iterator[str]:
+    """Texts, each with a tag of its own or without; or objects with text, type and importance."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, dict) and isinstance(item.get("text"), str):
+            if unknown := [other for other in item if other not in ("text", "type", "importance")]:
+                raise BadInput(
+                    f"an observation has no part {unknown[0][:60]!r}", hint="its parts are text, type, importance"
+                )
+            yield tagged(item["text"], item.get("type") or "", item.get("importance"))
+        else:
+            yield from _items(key, item)
+
+
+def tagged(text: str, kind: str = "", importance: Any = None) -> str:
+    """A text with an importance tag, such as [lesson|i=0.7]. The type alone has a usual importance. Raises BadInput."""
+    if not kind and importance is None:
+        return text
+    kind = kind or "context"
+    if not isinstance(kind, str) or not _TYPE.match(kind):
+        raise BadInput(f"{str(kind)[:40]!r} cannot be a type", hint="decision, milestone, lesson, context or one word")
+    if importance is None:
+        importance = IMPORTANCE_BY_TYPE.get(kind.casefold(), 0.5)
+    try:
+        value = float(importance)
+    except (TypeError, ValueError):
+        value = -1.0
+    if isinstance(importance, bool) or not 0 <= value <= 1:
+        raise BadInput(f"{str(importance)[:40]!r} is not an importance", hint="a number from 0 to 1, such as 0.7")
+    return f"[{kind}|i={value:g}] {text.strip()}"
 
 
 def merged(first: Checkpoint, second: Checkpoint) -> Checkpoint:
@@ -209,7 +261,7 @@ def _from_markdown(text: str) -> Checkpoint:
         loose = _TITLE.sub("", f"{loose}\n", count=1)  # the title
     values: dict[str, Any] = {name: "\n".join(lines).strip() for name, lines in sections.items()}
     values["summary"] = _joined("summary", loose.strip(), values.get("summary", ""))
-    for name in ("decisions", "changes"):
+    for name in ("decisions", "changes", "observations"):
         if name in values:
             values[name] = tuple(_list_items(values[name]))
     found = tuple((label, "\n".join(lines)) for label, lines in subagents)
@@ -296,30 +348,51 @@ def plan_writes(
     *,
     now: datetime,
     by: str,
-    project: str,
+    repository: str = "",
 ) -> list[Write]:
-    """Plan the writes of a checkpoint. `by` is the author; `project` is the slug of the agent's repository.
+    """Plan the writes of a checkpoint. `by` is the author; `repository` is the one that the agent works in.
 
     `read` returns an existing file, for the parts of the last handover that stay; `place` returns a journal's path.
     """
     writes = []
     if checkpoint.has_handover:
-        writes.append(Write(HANDOVER, _handover(checkpoint, read(HANDOVER) or "", now, by), "overwrite"))
-    if summary := checkpoint.summary or checkpoint.last_action:
-        writes.append(_entry(place(log_paths(now.date())[0]), summary, now, by))
+        writes.append(Write(HANDOVER, _handover(checkpoint, read(HANDOVER) or "", now, by, repository), "overwrite"))
+    if entry := _log_entry(checkpoint):
+        writes.append(_entry(place(log_paths(now.date())[0]), entry, now, by))
     if checkpoint.has_heartbeat:
         sections = tuple((part, within(text)) for part, text in _given(checkpoint, HEARTBEAT_PARTS))
         writes.append(Write(HEARTBEAT, f"Updated {now:%Y-%m-%d %H:%M}", "sections", "Heartbeat", sections))
     for path, items in ((_decisions_path(now), checkpoint.decisions), (OPS_LOG, checkpoint.changes)):
         writes += [Write(path, dated_item(now.date(), by, item), "append", title_of(path)) for item in items]
     if checkpoint.project:
-        name = checkpoint.project_name or project
+        name = checkpoint.project_name or project_slug(short_name(repository))
         status = f"{stamp_of(now, by)}\n\n{within(checkpoint.project)}"
         path = place(_project_path(name))
         writes.append(Write(path, "", "sections", name.rpartition("/")[2] or name, ((STATUS, status),)))
     for label, result in checkpoint.subagents:
         writes.append(_entry(place(_subagent_path(label)), result, now, by))
+    if context := _context(checkpoint):
+        name = handover_name(_safe_repository(repository)) or "Outside of repositories"
+        section = (name, f"{stamp_of(now, by)}\n\n{context}")
+        is_optional = not checkpoint.active_context
+        writes.append(Write(CONTEXT, "", "sections", "Active context", (section,), is_optional))
     return writes
+
+
+def _context(checkpoint: Checkpoint) -> str:
+    """What the next session needs to know: as it was given, else from the handover and the heartbeat."""
+    if checkpoint.active_context:
+        return within(checkpoint.active_context)
+    if not checkpoint.has_handover:
+        return ""
+    parts = _given(checkpoint, CONTEXT_PARTS)
+    return "\n\n".join(f"### {part}\n\n{within(text, 3)}" for part, text in parts)
+
+
+def _log_entry(checkpoint: Checkpoint) -> str:
+    """The text for the day's log."""
+    observed = "\n".join(f"- {' '.join(text.split())}" for text in checkpoint.observations)
+    return "\n\n".join(filter(None, (checkpoint.summary or checkpoint.last_action, observed)))
 
 
 def as_handoffs(checkpoint: Checkpoint, *, now: datetime, by: str, project: str) -> Iterator[tuple[str, str]]:
@@ -327,9 +400,9 @@ def as_handoffs(checkpoint: Checkpoint, *, now: datetime, by: str, project: str)
 
     Only the canonical host has a handover and a heartbeat; elsewhere these parts go into the day's log.
     """
-    lead = checkpoint.summary or checkpoint.last_action
+    lead = _log_entry(checkpoint)
     rest = checkpoint if checkpoint.summary else checkpoint._replace(last_action="")
-    told = list(_given(rest, HANDOVER_PARTS + HEARTBEAT_PARTS))
+    told = list(_given(rest, (*HANDOVER_PARTS, *HEARTBEAT_PARTS, "Active Context")))
     if lead or told:
         parts = [within(lead)] if lead else []
         parts += [f"### {part}\n\n{within(text, 3)}" for part, text in told]
@@ -347,12 +420,13 @@ def kinds_of(checkpoint: Checkpoint) -> str:
     """A short description of a checkpoint's parts."""
     kinds = {
         "handover": checkpoint.has_handover,
-        "log": checkpoint.summary or checkpoint.last_action,
+        "log": _log_entry(checkpoint),
         "heartbeat": checkpoint.has_heartbeat,
         "decision": checkpoint.decisions,
         "configuration": checkpoint.changes,
         "project status": checkpoint.project,
         "sub-agent": checkpoint.subagents,
+        "working context": checkpoint.active_context,
     }
     return ", ".join(kind for kind, is_there in kinds.items() if is_there)
 
@@ -387,16 +461,54 @@ def _entry(path: str, text: str, now: datetime, by: str) -> Write:
     return Write(path, f"{heading_of(path, now, by)}\n\n{within(text)}\n", "append", title_of(path))
 
 
-def _handover(checkpoint: Checkpoint, before: str, now: datetime, by: str) -> str:
-    """The new handover. Lasting rules are taken over; other parts that were not given keep their date."""
-    parts = [f"# Handover\n\n{now:%Y-%m-%d %H:%M}{f', {by}' if by else ''}\n"]
-    old = sections_of(before)
-    stamp = re.search(r"^\d{4}-\d{2}-\d{2} \d{2}:\d{2}.*$", plain_newlines(before), re.MULTILINE)
+def _handover(checkpoint: Checkpoint, before: str, now: datetime, by: str, repository: str) -> str:
+    """HANDOVER.md with the new handover of one repository, which comes first. All others stay as they are."""
+    parts = split_handovers(plain_newlines(before))
+    name = _safe_repository(repository)
+    at = next((number for number, part in enumerate(parts) if is_of(part, name)), None)
+    old = parts.pop(at).text if at is not None else ""
+    new = RepositoryHandover(name, without_titles(_own_handover(checkpoint, old, now, by)))
+    return render_handovers([new, *parts])
+
+
+def _safe_repository(repository: str) -> str:
+    """A repository's name for a heading that agents read; "" if it gives orders to the reader."""
+    return "" if find_instructions(re.sub(r"[-_./]+", " ", repository)) else repository
+
+
+def _own_handover(checkpoint: Checkpoint, before: str, now: datetime, by: str) -> str:
+    """The new handover of a repository. Parts that were not given are kept, with when and where they were said.
+
+    Sections and lines that a person added stay, too.
+    """
+    loose, sections = _split_sections(before)
+    stamp = find_stamp(loose)
+    names = {part.casefold(): part for part in HANDOVER_PARTS}
+    old: dict[str, str] = {}
+    added: list[str] = []
+    for name, text in sections:
+        part = names.get(name.casefold())
+        if part is not None and part not in old:
+            old[part] = text.replace(UNSAID, "").strip()
+        else:
+            added.append(f"## {name}\n\n{text}\n" if text else f"## {name}\n")
+    own = loose.replace(stamp.string, "", 1).strip() if stamp else loose.strip()
+    parts = [f"{now:%Y-%m-%d %H:%M}{f', {by}' if by else ''}\n", *([f"{own}\n"] if own else [])]
     for part in HANDOVER_PARTS:
         text = getattr(checkpoint, _ALIASES[part.casefold()])
         if not text:
-            text = old.get(part, "").replace(UNSAID, "").strip()
-            is_dated = part in LASTING or _KEPT.match(text) is not None
-            text = f"(said {stamp[0]})\n\n{text}" if text and stamp and not is_dated else text
+            text = old.get(part, "")
+            text = f"(said {stamp[0]})\n\n{text}" if text and stamp and _KEPT.match(text) is None else text
         parts.append(f"## {part}\n\n{within(text) if text else UNSAID}\n")
-    return "\n".join(parts)
+    return "\n".join((*parts, *added))
+
+
+def _split_sections(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """The text above the first `##` heading, and the sections below: heading and text."""
+    try:
+        headings = [heading for heading in outline(text).headings if heading.level == 2]
+    except TooComplex:
+        headings = []
+    ends = [*(heading.start for heading in headings[1:]), len(text)]
+    found = [(heading.text, text[heading.end : end].strip()) for heading, end in zip(headings, ends, strict=False)]
+    return text[: headings[0].start] if headings else text, found

@@ -121,6 +121,16 @@ def iter_records() -> Iterator[SessionRecord]:
                 yield record
 
 
+def last_activity() -> float:
+    """When a session on this machine last began, paused or ended; 0 if none did."""
+    latest = 0.0
+    with suppress(OSError), os.scandir(folder()) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                latest = max(latest, entry.stat(follow_symlinks=False).st_mtime)
+    return latest
+
+
 def prune_records(now: float) -> None:
     for place in (folder(), _traces()):
         with suppress(OSError):

@@ -28,21 +28,27 @@ from truekeep.sessions.packing import (
     pack,
     visible,
 )
+from truekeep.sessions.state_sections import (
+    HEARTBEAT,
+    Moment,
+    NamedSection,
+    Read,
+    falling,
+    plain_newlines,
+    plain_text,
+    state_sections,
+)
 
-HANDOVER, HEARTBEAT, CONTEXT = "HANDOVER.md", "HEARTBEAT.md", "memory/active-context.md"
 CORRECTIONS, POLICIES = "memory/ops/corrections.md", "memory/gating-policies.md"
 USER, SOUL, TOOLS = "USER.md", "SOUL.md", "TOOLS.md"
 LISTED_FOLDERS = ("rules", ".learnings")
 LOADED_BY_HARNESS: Mapping[str, frozenset[str]] = {"openclaw": frozenset((INDEX, HEARTBEAT, USER, SOUL, TOOLS))}
 """Files that a harness shows its agent by itself."""
-UNSAID = "Nothing was said."  # written into empty parts of the handover
 _MAX_CARDS, _CARD_LENGTH = 40, 250  # cards of this repository, and as many of none; average characters of one
 _MAX_GIST_LENGTH = 320  # characters of a card
 _ROW_VALUES = {3: 0.93, 2: 0.9, 1: 0.55}  # value of a row that names this repository, something in it, or all
 _MAX_ROWS = 200
 _SHORT_MEMORY = 3_000  # characters of MEMORY.md that are not sorted by use: most of it fits anyway
-_HEARTBEAT_PARTS = ("now", "next", "blockers")  # as `truekeep checkpoint` writes them
-_STAMP = re.compile(r"(?:Updated )?\d{4}-\d{2}-\d{2} \d{2}:\d{2}(?:,(?P<by>.*))?")
 # Lines of OpenClaw's own templates: guidance in italics, and fields that nobody filled in.
 _UNFILLED = re.compile(
     r"\s*(?:[-*+] )?(?:\*\*[^*]+\*\*:?|[^:*_]{1,40}:)?\s*(?:[_*]\(?[^_*]*\)?[_*]|\([^()]*\))?\s*\Z|\s*-{3,}\s*\Z"
@@ -50,14 +56,10 @@ _UNFILLED = re.compile(
 )
 MAX_NAMED_SECTIONS = 10  # of a long document, that name this repository
 _TEMPLATE_SECTIONS = ("What Goes Here", "Why Separate?")
-_FRONT = re.compile(r"\A---\r?\n.*?\n---[ \t]*\r?\n", re.DOTALL)
 _POINTER = re.compile(
     r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([^()<>#\n]+?\.md)(?=[>)#\s])|\[\[(?:memory/cards/|cards/)?([^\[\]|#\n]+)"
 )
 _WORD = re.compile(r"[a-z0-9]+")
-
-Read = Callable[[str], str | None]
-"""Returns a memory file's text by path; None if it does not exist."""
 
 RepositoriesOf = Callable[[Collection[str]], Mapping[str, str]]
 """Returns the repositories of cards by their file names, where they are known."""
@@ -104,7 +106,7 @@ def compose(
     cards: Sequence[CardSeen],
     place: AgentLocation,
     *,
-    today: date,
+    moment: Moment,
     cap: Cap,
     others: int = 0,
     unread: Sequence[str] = (),
@@ -117,10 +119,11 @@ def compose(
     `unread` is filled by `read`: paths of memory files that are not regular files. `documents`: the files in
     LISTED_FOLDERS.
     """
+    today = moment.today
     loaded = LOADED_BY_HARNESS.get(harness, frozenset())
     read = _visibly(read, loaded)
     sections = [
-        *_state(read, place, today),
+        *state_sections(read, place.repository, moment),
         *_curated(read, cards, place, cap, repositories_of),
         *_logs(read, place, today),
         *_project(read, place),
@@ -136,7 +139,7 @@ def compose(
 def _visibly(read: Read, loaded: Collection[str]) -> Read:
     def read_visibly(path: str) -> str | None:
         text = read(path) if path not in loaded else None
-        return visible(_newlines(text)) if text else text
+        return visible(plain_newlines(text)) if text else text
 
     return read_visibly
 
@@ -145,7 +148,6 @@ _ORDER = (
     *("unread", "handover", "user", "soul", "memory", "heartbeat", "context", "log", "project", "rules", "corrections"),
     *("policies", "tools", "learnings", "cards"),
 )
-_Named = tuple[str, BriefSection]
 
 
 def _head(place: AgentLocation, today: date) -> str:
@@ -160,56 +162,13 @@ def _head(place: AgentLocation, today: date) -> str:
     return "\n".join(lines)
 
 
-def _state(read: Read, place: AgentLocation, today: date) -> Iterator[_Named]:
-    """The state after the last session: handover, heartbeat, working context."""
-    for kind, title, path, worth in (
-        ("handover", "Handover", HANDOVER, 1.0),
-        ("heartbeat", "Heartbeat", HEARTBEAT, 0.96),
-        ("context", "Working context", CONTEXT, 0.8),
-    ):
-        text = _plain(read(path))
-        if not text:
-            continue
-        day = _day_in(text)
-        age = f", {shown_age((today - day).days)}" if day else ""
-        other = _other_repository(text, place) if kind == "handover" else ""
-        about = f", of {other}" if other else ""
-        pieces = tuple(
-            piece
-            for piece in cut(text, _falling(0.7 if other else worth))
-            if piece.text.strip() != UNSAID and (kind != "heartbeat" or _is_status(piece))
-        )
-        if pieces:
-            yield kind, BriefSection(f"{title} ({path}{age}{about})", f"truekeep get {path}", pieces)
-
-
-def _other_repository(text: str, place: AgentLocation) -> str:
-    """The repository that a handover is about, if it is not this one."""
-    stamp = next((match for line in text.split("\n")[:6] if (match := _STAMP.match(line)) is not None), None)
-    name = (stamp["by"] or "").rpartition(",")[2].strip() if stamp is not None else ""
-    is_here = not place.repository or not name or project_slug(name) in (place.slug, project_slug(place.repository))
-    return "" if is_here else visible(re.sub(r"[^\w./:@+~-]+", "-", name)[:60])
-
-
-def _is_status(piece: BriefPiece) -> bool:
-    """Whether a piece of the heartbeat says how work stands. OpenClaw's own heartbeat is a list of things to check."""
-    if not piece.under:
-        return _STAMP.match(piece.text) is not None
-    title = piece.under[0].line.lstrip("# ")
-    if title.casefold() in _HEARTBEAT_PARTS:
-        return True
-    from truekeep.text.headings import states_status  # here: a heartbeat by truekeep needs no phrases
-
-    return states_status(title)
-
-
-def _documents(read: Read, documents: Sequence[str], place: AgentLocation, cap: Cap) -> Iterator[_Named]:
+def _documents(read: Read, documents: Sequence[str], place: AgentLocation, cap: Cap) -> Iterator[NamedSection]:
     """Who the user is, how the agent shall be, rules, notes on tools, learnings."""
     rules = [("rules", "Rules", path) for path in documents if path.startswith("rules/")]
     learnings = [("learnings", "Learnings", path) for path in documents if path.startswith(".learnings/")]
     files = (("user", "User", USER), ("soul", "Persona", SOUL), *rules, ("tools", "Tools", TOOLS), *learnings)
     for kind, title, path in files:
-        text, counted = _without_middle(_plain(read(path)), cap.characters, place)
+        text, counted = _without_middle(plain_text(read(path)), cap.characters, place)
         found = cut(text, lambda *_: 0.0, without=_TEMPLATE_SECTIONS) if text else ()
         filled = [piece for piece in found if not _UNFILLED.match(piece.text)]
         pieces = tuple(
@@ -251,23 +210,18 @@ def _document_value(kind: str, block: str, at: int, many: int, place: AgentLocat
     return max(0.69 - min(at, many - 1 - at) * 0.03, 0.4)  # a person began these files, and handoffs add to them
 
 
-def _unread(unread: Sequence[str]) -> Iterator[_Named]:
+def _unread(unread: Sequence[str]) -> Iterator[NamedSection]:
     """Memory files that were not read because they are not regular files."""
     pieces = tuple(BriefPiece(f"- {visible(what)}", 0.95) for what in dict.fromkeys(unread))
     if pieces:
         yield "unread", BriefSection("Not read: put a regular file there", "truekeep status", pieces)
 
 
-def _falling(worth: float) -> Callable[[str, int, int], float]:
-    """Earlier pieces are worth more."""
-    return lambda _, number, __: worth - number * 0.004
-
-
 def _curated(
     read: Read, cards: Sequence[CardSeen], place: AgentLocation, cap: Cap, repositories_of: RepositoriesOf
-) -> Iterator[_Named]:
+) -> Iterator[NamedSection]:
     """MEMORY.md: its own text, and links to cards that are not listed below."""
-    text = _plain(read(INDEX))
+    text = plain_text(read(INDEX))
     if not text:
         return
     told = {card.path.rpartition("/")[2] for card in cards}
@@ -346,11 +300,11 @@ def _without_most_pointers(text: str, room: int) -> tuple[str, int]:
     return "\n".join([*kept, *others]), len(rest) - len(others)
 
 
-def _logs(read: Read, place: AgentLocation, today: date) -> Iterator[_Named]:
+def _logs(read: Read, place: AgentLocation, today: date) -> Iterator[NamedSection]:
     """Today's and yesterday's logs; later and more important entries are worth more."""
     for day, worth, name in ((today, 0.66, "Today"), (today - timedelta(days=1), 0.5, "Yesterday")):
         for path in log_paths(day):
-            text = _plain(read(path))
+            text = plain_text(read(path))
             if not text:
                 continue
 
@@ -367,17 +321,17 @@ def log_paths(day: date) -> tuple[str, str]:
     return f"memory/{day.isoformat()}.md", f"memory/daily/{day.isoformat()}.md"
 
 
-def _project(read: Read, place: AgentLocation) -> Iterator[_Named]:
+def _project(read: Read, place: AgentLocation) -> Iterator[NamedSection]:
     seen: set[str] = set()  # on case-insensitive disks, two names may be one file
     for path in project_paths(place.slug) if place.slug else ():
-        text = _plain(read(path))
+        text = plain_text(read(path))
         if text and text not in seen:
             seen.add(text)
-            pieces = cut(text, _falling(0.84))
+            pieces = cut(text, falling(0.84))
             yield "project", BriefSection(f"This project ({path})", f"truekeep get {path}", pieces)
 
 
-def _rules(read: Read, place: AgentLocation) -> Iterator[_Named]:
+def _rules(read: Read, place: AgentLocation) -> Iterator[NamedSection]:
     """Corrections and policies: table rows that name this project or something in it, then those for all.
 
     Other text in these files is included, too, parts that name this project first.
@@ -386,12 +340,12 @@ def _rules(read: Read, place: AgentLocation) -> Iterator[_Named]:
         ("corrections", "Corrections", CORRECTIONS),
         ("policies", "Gating policies", POLICIES),
     ):
-        text = _newlines(read(path) or "")
+        text = plain_newlines(read(path) or "")
         pieces: list[BriefPiece] = []
         counted = 0
         if "|" in text:
             pieces, counted, text = _rows(kind, text, place)
-        if text := _plain(text):
+        if text := plain_text(text):
             pieces += cut(text, lambda block, number, _: (0.93 if _speaks_of(block, place) else 0.55) - number * 0.001)
         if pieces:
             yield kind, BriefSection(f"{title} ({path})", f"truekeep get {path}", tuple(pieces), counted=counted)
@@ -431,7 +385,7 @@ def _item(row: str) -> str:
     return f"- {row}" if len(row) <= LONGEST_PIECE else f"- {row[:LONGEST_PIECE].rstrip()} […]"
 
 
-def _cards(cards: Sequence[CardSeen], today: date, others: int) -> Iterator[_Named]:
+def _cards(cards: Sequence[CardSeen], today: date, others: int) -> Iterator[NamedSection]:
     pieces = []
     ranks = {True: 0, False: 0}
     for card in cards:
@@ -451,7 +405,7 @@ def card_line(card: CardSeen, today: date) -> str:
     except ValueError:
         age = "age unknown"
     about = " · ".join(part for part in (card.path, age, card.said) if part)
-    gist = _gist(_newlines(card.body))
+    gist = _gist(plain_newlines(card.body))
     return visible(f"- **{card.topic}** ({about})" + (f"\n  {gist}" if gist else ""))
 
 
@@ -487,24 +441,3 @@ def _names(block: str, place: AgentLocation) -> bool:
         return place.slug in block.lower()
     words = " ".join(_WORD.findall(block.lower()))
     return bool(place.slug) and f" {' '.join(_WORD.findall(place.slug))} " in f" {words} "
-
-
-def _plain(text: str | None) -> str:
-    """The text without frontmatter."""
-    if not text:
-        return ""
-    text = _newlines(text)
-    return _FRONT.sub("", text, count=1).strip("\n") if text.startswith("---") else text.strip("\n")
-
-
-def _newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
-
-
-def _day_in(text: str) -> date | None:
-    """The date in the head of a state file; None if there is none."""
-    match = re.search(r"\b([0-9]{4}-[0-9]{2}-[0-9]{2})\b", text[:400])
-    try:
-        return date.fromisoformat(match[1]) if match else None
-    except ValueError:
-        return None

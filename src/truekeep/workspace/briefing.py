@@ -22,6 +22,7 @@ from truekeep.core.repository import repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.memory.card import parse_card
 from truekeep.sessions.packing import Brief, cap_for, unmarked, visible
+from truekeep.sessions.state_sections import HEARTBEAT, Moment, overdue_since, plain_text
 from truekeep.sessions.wake import (
     CORRECTIONS,
     LISTED_FOLDERS,
@@ -83,11 +84,18 @@ def wake(
     unread: list[str] = []
     cards = list(see_cards(context, chosen, place.repository, say, unread))
     others = total - len(chosen)
+    moment = Moment(context.today(), context.now(), context.config.limits.heartbeat_minutes)
     return compose(
         lambda path: read_shown(context, path, unread),
-        cards, place, today=context.today(), cap=cap, others=others, unread=unread, harness=harness,
+        cards, place, moment=moment, cap=cap, others=others, unread=unread, harness=harness,
         documents=list_documents(str(context.path)), repositories_of=lambda names: _repositories_of(context, names),
     )  # fmt: skip
+
+
+def overdue_heartbeat(context: WorkspaceContext) -> datetime | None:
+    """When HEARTBEAT.md was last updated, if that is longer ago than its interval; None if not, or without one."""
+    text = read_shown(context, HEARTBEAT)
+    return overdue_since(plain_text(text), context.now(), context.config.limits.heartbeat_minutes) if text else None
 
 
 def hint(

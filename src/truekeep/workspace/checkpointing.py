@@ -61,8 +61,8 @@ def leave_checkpoint(
     now = context.now()
 
     def plan(read: Callable[[str], str | None]) -> list[Write]:
-        vault, slug = context.vault, place_of(repository).slug
-        return plan_writes(safe, read, lambda path: place_journal(path, vault), now=now, by=by, project=slug)
+        vault = context.vault
+        return plan_writes(safe, read, lambda path: place_journal(path, vault), now=now, by=by, repository=repository)
 
     try:
         with context.writing("checkpoint", patient=True):
@@ -146,22 +146,33 @@ def _write_once(books: MemoryTransaction, plan: Plan, *, note: str, now: datetim
         return None if data is None else decode_text(data)
 
     writes = plan(read)
+    paths: dict[str, None] = {}
     for write in writes:
         try:
-            data = staging.read(write.path)
-        except UnsafePath as error:
-            raise BadInput(str(error), hint="put a plain file there and run it again") from error
-        try:
-            text = data.decode() if data is not None else ""  # with its own line ends
-        except UnicodeDecodeError as error:
-            hint = "open it in an editor and save it as UTF-8"
-            raise BadInput(f"{write.path} is not UTF-8 text", hint=hint) from error
-        if write.mode == "overwrite":
-            staging.put(write.path, write.text.encode(), 0)
-        elif write.mode == "sections":
-            new = with_sections(text, write.sections, path=write.path, title=write.title, stamp=write.text)
-            staging.put(write.path, new.encode(), 0)
+            _stage(staging, write)
+        except BadInput:
+            if not write.is_optional:
+                raise
         else:
-            staging.append(write.path, appended(text, write.text, title=write.title).encode(), 0)
+            paths[write.path] = None
     books.act(staging, LedgerEntry(at=as_stamp(now), verb="checkpoint", actor=person(), note=note[:200]))
-    return list(dict.fromkeys(write.path for write in writes))
+    return list(paths)
+
+
+def _stage(staging: Staging, write: Write) -> None:
+    try:
+        data = staging.read(write.path)
+    except UnsafePath as error:
+        raise BadInput(str(error), hint="put a plain file there and run it again") from error
+    try:
+        text = data.decode() if data is not None else ""  # with its own line ends
+    except UnicodeDecodeError as error:
+        hint = "open it in an editor and save it as UTF-8"
+        raise BadInput(f"{write.path} is not UTF-8 text", hint=hint) from error
+    if write.mode == "overwrite":
+        staging.put(write.path, write.text.encode(), 0)
+    elif write.mode == "sections":
+        new = with_sections(text, write.sections, path=write.path, title=write.title, stamp=write.text)
+        staging.put(write.path, new.encode(), 0)
+    else:
+        staging.append(write.path, appended(text, write.text, title=write.title).encode(), 0)

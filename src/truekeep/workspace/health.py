@@ -42,6 +42,7 @@ HEALTH = (
     *MEASURES,
     Check("claims", "Do claims still hold?", memory_checks.check_claims),
     Check("review", "Are drafts reviewed?", system_checks.check_review),
+    Check("heartbeat", "Is the heartbeat kept up?", system_checks.check_heartbeat),
     Check("pipeline", "Do handoffs still flow?", system_checks.check_pipeline),
     Check("search", "Is search up to date?", system_checks.check_search),
     Check("lines", "Does any line need a fix?", memory_checks.check_lines),

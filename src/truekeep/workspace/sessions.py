@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.machine import own_state
 from truekeep.core.state_dir import STATE
-from truekeep.workspace.briefing import hint, wake
+from truekeep.workspace.briefing import hint, overdue_heartbeat, wake
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
@@ -42,6 +43,10 @@ class AgentSessions:
         """Cards and rules for a prompt, as text for the agent, and their keys; those in `told` are left out."""
         summaries = self._workspace.verification.summaries
         return hint(self._context, summaries, prompt, repository=repository, told=told, root=root)
+
+    def overdue_heartbeat(self) -> datetime | None:
+        """When HEARTBEAT.md was last updated, if that is longer ago than its interval."""
+        return overdue_heartbeat(self._context)
 
     def checkpoint(self, given: Checkpoint, *, root: Path | None = None, writer: str = "") -> CheckpointResult:
         """Save what a session learned: in memory on the canonical host, as handoffs on any other machine."""

@@ -14,6 +14,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.search.embedder_choice import CHUNKING
 from truekeep.search.embedders.choice import choose
 from truekeep.search.index_schema import open_index
+from truekeep.sessions.session_record import last_activity
 from truekeep.text.secrets.scanner import withhold
 from truekeep.verify.same_name_checkouts import SAME_NAME_HINT
 from truekeep.workspace.check import (
@@ -77,6 +78,22 @@ def check_review(context: CheckContext) -> CheckResult:
     is_late = len(drafts) >= MAX_DRAFTS or (days is not None and days >= MAX_DRAFT_DAYS)
     hint = "`truekeep review list` shows them with their reasons" if is_late else ""
     return CheckResult(WARNING if is_late else OK, said, hint, target=target, figures=figures)
+
+
+def check_heartbeat(context: CheckContext) -> CheckResult:
+    """Whether HEARTBEAT.md is updated while sessions work."""
+    minutes = context.config.limits.heartbeat_minutes
+    at = context.workspace.sessions.overdue_heartbeat()
+    target = f"every {many(minutes, 'minute')} while a session works"
+    if at is None:
+        return CheckResult(OK, "not overdue", target=target, figures={"overdue_minutes": None}, is_absent=True)
+    age = context.now().replace(tzinfo=None) - at
+    figures = {"overdue_minutes": int(age.total_seconds() // 60) - minutes}
+    said = f"HEARTBEAT.md is of {at:%Y-%m-%d %H:%M}"
+    if last_activity() < at.timestamp() + minutes * 60:
+        return CheckResult(OK, f"{said}; no session worked since", target=target, figures=figures)
+    said += f", older than its interval of {many(minutes, 'minute')}, and sessions worked since"
+    return CheckResult(WARNING, said, "`truekeep note heartbeat --now TEXT` updates it", target=target, figures=figures)
 
 
 def _parse_time(text: str) -> datetime | None:

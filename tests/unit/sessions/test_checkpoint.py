@@ -105,6 +105,7 @@ def test_every_part_goes_to_its_place(place: Place) -> None:
         "memory/ops/CHANGELOG.md",
         "memory/projects/app.md",
         "memory/checkpoints/subagent-docs.md",
+        "memory/active-context.md",
     )
     assert sections_of(read(place, "HANDOVER.md")) == {
         "Last Action": "Split the parser",
@@ -145,10 +146,11 @@ def test_rules_that_are_not_repeated_still_hold(place: Place) -> None:
     leave(place, WHOLE)
     leave(place, {"last_action": "Another thing"})
     told = sections_of(read(place, "HANDOVER.md"))
-    assert told["Scope Rules"] == "only src/"
-    assert told["Dev Model"] == "small commits"
+    said = f"(said {NOW.astimezone():%Y-%m-%d %H:%M}, claude, app)"
+    assert told["Scope Rules"] == f"{said}\n\nonly src/"
+    assert told["Dev Model"] == f"{said}\n\nsmall commits"
     assert told["Last Action"] == "Another thing"
-    assert told["System State"] == f"(said {NOW.astimezone():%Y-%m-%d %H:%M}, claude, app)\n\ngreen"
+    assert told["System State"] == f"{said}\n\ngreen"
     assert told["Next Actions"].endswith("\n\n- measure\n- deploy")
     leave(place, {"next_actions": "none"})
     told = sections_of(read(place, "HANDOVER.md"))
@@ -386,7 +388,8 @@ def test_what_opens_in_one_part_takes_no_other(place: Place, opener: str) -> Non
     leave(place, {**WHOLE, "last_action": opener, "now": opener, "project": opener})
     leave(place, {"last_action": "done", "next": "n2", "project": "p2"})
     told = sections_of(read(place, "HANDOVER.md"))
-    assert (told["Scope Rules"], told["Dev Model"]) == ("only src/", "small commits")
+    assert told["Scope Rules"].endswith("\n\nonly src/")
+    assert told["Dev Model"].endswith("\n\nsmall commits")
     assert told["System State"].endswith("\n\ngreen")
     beat = sections_of(read(place, "HEARTBEAT.md"))
     assert beat["Next"] == "n2"

@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli
 from truekeep.sessions.packing import CAPS
+from truekeep.sessions.state_sections import Moment
 from truekeep.sessions.wake import compose, log_paths, place_of
 from truekeep.text.unicode import find_hidden
 from truekeep.transcripts.parser import iter_turns
@@ -195,7 +196,7 @@ def test_a_project_is_told_of_once(name: str) -> None:
     """A name without letter case, and a disk that does not know it: both names are one file."""
     brief = compose(
         lambda path: "# It\n\nHalf done." if path.lower() == f"memory/projects/{name}.md" else None,
-        [], place_of(f"github.com/me/{name}"), today=NOW.date(), cap=CAPS["claude"],
+        [], place_of(f"github.com/me/{name}"), moment=Moment(NOW.date()), cap=CAPS["claude"],
     )  # fmt: skip
     assert brief.text.count("Half done.") == 1
 
@@ -373,7 +374,7 @@ def test_a_pointer_to_a_card_that_is_told_of_is_left_out_whatever_its_name(here:
 )
 def test_the_name_of_a_repository_is_one_word(repository: str, shown: str) -> None:
     """A folder or a remote may be called anything, and the first line is not quoted."""
-    brief = compose(lambda _: None, [], place_of(repository), today=NOW.date(), cap=CAPS["claude"])
+    brief = compose(lambda _: None, [], place_of(repository), moment=Moment(NOW.date()), cap=CAPS["claude"])
     first, second = brief.text.split("\n")[1:3]
     assert first.startswith("# Shared memory")
     assert shown in first

@@ -1,4 +1,4 @@
-"""One run of the job: sync, ingest, transcripts, index, verify, decay, tidy, reconcile, each on its own.
+"""One run of the job: sync, ingest, transcripts, index, verify, heartbeat, decay, tidy, reconcile, each on its own.
 
 A step that fails is reported, and the next ones still run. Only the canonical host files handoffs; other machines sync
 and store transcripts. Outside of the hours for filing, nothing is filed and nothing removed.
@@ -21,9 +21,11 @@ from truekeep.handoffs.sync.routes import read_routes
 from truekeep.handoffs.sync.runner import run_routes
 from truekeep.integrations.schedule.intervals import FilingHours
 from truekeep.workspace import producer
+from truekeep.workspace.check import OK, CheckContext
 from truekeep.workspace.machine_role import is_astray
 from truekeep.workspace.maintenance import Maintenance
 from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, PAUSED, Run, append_run
+from truekeep.workspace.system_checks import check_heartbeat
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact
@@ -45,6 +47,7 @@ class Step(NamedTuple):
     counts: Mapping[str, int]
     problem: str = ""
     unreached: tuple[str, ...] = ()  # descriptions of routes; not yet a failure
+    reminder: str = ""
 
 
 Work = Callable[[], Step]
@@ -98,6 +101,7 @@ def plan_steps(
         ("transcripts", lambda: _transcripts(workspace)),
         ("index", lambda: _index(workspace)),
         ("verify", lambda: _verify(workspace)),
+        ("heartbeat", lambda: _heartbeat(workspace)),
     ]
     return steps if is_paused else [*steps, *plan_upkeep(workspace)]
 
@@ -160,7 +164,8 @@ def _ending(steps: list[Step], is_paused: bool) -> tuple[str, str]:
     if failed:
         return FAILED, failed
     unreached = "; ".join(route for step in steps for route in step.unreached)
-    why = f"unreached {unreached}" if unreached else ""
+    reminders = [step.reminder for step in steps if step.reminder]
+    why = "; ".join([*([f"unreached {unreached}"] if unreached else []), *reminders])
     if is_paused:
         return PAUSED, why
     for ending, keys in ((FILED, _HANDOFFS), (CHANGED, _UPKEEP)):
@@ -229,6 +234,13 @@ def _verify(workspace: Workspace) -> Step:
     checked = workspace.verification.verify(changed=True, system=False)
     rot = sum(any(verdict.is_rot for verdict in item.verdicts) for item in checked)
     return Step("verify", {"checked": len(checked), "refuted": rot})
+
+
+def _heartbeat(workspace: Workspace) -> Step:
+    """A reminder if sessions worked and the heartbeat is overdue."""
+    context = CheckContext(workspace.path, now=workspace.now, workspace=workspace)
+    found = check_heartbeat(context)
+    return Step("heartbeat", {}, reminder=f"{found.said} ({found.hint})" if found.severity != OK else "")
 
 
 def _decay(nightly: Maintenance) -> Step:

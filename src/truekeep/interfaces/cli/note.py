@@ -11,7 +11,7 @@ from truekeep.interfaces.cli.options import Command, in_workspace_if_any, open_w
 from truekeep.interfaces.cli.output import emit
 from truekeep.interfaces.cli.session import TextCommand, save_checkpoint, text_or_stdin
 from truekeep.interfaces.cli.terminal import MultilineText
-from truekeep.sessions.checkpoint import from_values
+from truekeep.sessions.checkpoint import from_values, tagged
 from truekeep.text.secrets.scanner import mask_lines
 
 if TYPE_CHECKING:
@@ -36,15 +36,26 @@ def _note_options(command: Command) -> Command:
 
 @note.command(cls=TextCommand)
 @click.argument("text", nargs=-1)
+@click.option("--type", "kind", metavar="WORD", default="", help="decision, milestone, lesson, context or your own.")
+@click.option("--importance", type=click.FloatRange(0, 1), metavar="0..1", help="How long it is kept; see below.")
 @_note_options
-def log(opened: Workspace | None, text: tuple[str, ...], repo: str | None, writer: str) -> None:
+def log(
+    opened: Workspace | None, text: tuple[str, ...], kind: str, importance: float | None, repo: str | None, writer: str
+) -> None:
     """Append TEXT to today's log.
 
-    Existing text is never changed.
+    Existing text is never changed. With a type or an importance it is tagged, such as [lesson|i=0.7]: from 0.8 on it
+    stays, from 0.4 on it expires after 30 days, below after 7. The types have a usual importance: decision 0.9,
+    milestone 0.85, lesson 0.7, context 0.3, others 0.5. Without a tag it stays.
 
-    Example: truekeep note log 'The import took four hours; the index was missing.'
+    Example: truekeep note log --type lesson 'The import took four hours; the index was missing.'
     """
-    save_checkpoint(opened, from_values({"summary": text_or_stdin(text)}), repo, writer, "log")
+    said = text_or_stdin(text)
+    if kind or importance is not None:
+        given = from_values({"observations": [tagged(said, kind, importance)]})
+    else:
+        given = from_values({"summary": said})
+    save_checkpoint(opened, given, repo, writer, "log")
 
 
 @note.command()

@@ -85,6 +85,11 @@ def wake(opened: Workspace, budget: int | None, harness: str | None, repo: str |
 @click.option("--now", metavar="TEXT", default="", help="Heartbeat: current work.")
 @click.option("--next", "next", metavar="TEXT", default="", help="Heartbeat: next step.")
 @click.option("--blocker", "blockers", metavar="TEXT", multiple=True, help="Heartbeat: blocker.")
+@click.option(
+    "--observe", "observations", nargs=3, metavar="TYPE IMPORTANCE TEXT", multiple=True,
+    help="Observation for the daily log, such as: lesson 0.7 TEXT.",
+)  # fmt: skip
+@click.option("--context", "active_context", metavar="TEXT", default="", help="What the next session needs to know.")
 @click.option("--decision", "decisions", metavar="TEXT", multiple=True, help="Decision, for the monthly file.")
 @click.option("--change", "changes", metavar="TEXT", multiple=True, help="Change of configuration or routing.")
 @click.option("--project", "project", metavar="TEXT", default="", help="Status of this repository's project.")
@@ -96,15 +101,26 @@ def checkpoint(opened: Workspace | None, source: str | None, repo: str | None, w
     """Save what a session did.
 
     Reads options, or JSON or Markdown from standard input; with `-`, both combined. Each part goes to its file:
-    last_action, system_state, scope_rules, dev_model and next_actions to HANDOVER.md; summary to the daily log; now,
-    next and blockers to HEARTBEAT.md; decisions, changes, project and subagents to their own files. On a machine that
-    is not the canonical host they become handoffs.
+    last_action, system_state, scope_rules, dev_model and next_actions to this repository's part of HANDOVER.md; summary
+    and observations to the daily log; now, next and blockers to HEARTBEAT.md; context, else what the handover says, to
+    memory/active-context.md; decisions, changes, project and subagents to their own files. On a machine that is not the
+    canonical host they become handoffs.
+
+    Observations of importance 0.8 or more stay, from 0.4 on they expire after 30 days, others after 7.
 
     Example: truekeep checkpoint --last-action 'Split the parser' --next-action 'Measure it' --summary 'Two halves now.'
     """
-    from truekeep.sessions.checkpoint import from_values, merged, parse_checkpoint  # here: wake does not need it
+    from truekeep.sessions.checkpoint import (  # here: wake does not need it
+        from_values,
+        merged,
+        parse_checkpoint,
+        tagged,
+    )
 
     values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    observed = [tagged(text, kind, weight) for kind, weight, text in values.pop("observations", ())]
+    if observed:
+        values["observations"] = observed
     results: dict[str, str] = {}
     for label, result in values.pop("subagents", ()):
         results[label] = f"{results[label]}\n\n{result}" if label in results else result
