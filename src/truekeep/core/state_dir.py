@@ -34,7 +34,10 @@ SYNCED = "synced"  # handoffs from other machines
 LOG_BYTES = 1_000_000
 _HOST_BYTES = 65_536
 FIRST_INDEX = "# Memory\n\n## Cards\n"  # MEMORY.md as `init` writes it
-_IGNORED = "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
+_IGNORED = (
+    "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
+    "tool-warnings.json\n"
+)
 
 
 class Host(NamedTuple):

@@ -1,7 +1,8 @@
 """Which cards a prompt surely needs: by rare words alone, within milliseconds, and rather none than a doubtful one.
 
 Loads neither the embedder nor the ranking of search. A word is rare when few cards have it; a card is needed when it
-has a rare name of code that the prompt has, or most of the prompt's rare words.
+has a rare name of code that the prompt has, or most of the prompt's rare words. A card of another repository needs
+more: the prompt names that repository and a rare word, or has two rare words, one of them a name of code.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ _ENOUGH_WORDS = 3
 
 _HAVING = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND rowid < ? LIMIT ?"
 _CARDS_HAVING = (
-    f"SELECT DISTINCT files.path FROM ({_HAVING}) AS found JOIN chunks ON chunks.id = found.rowid"  # noqa: S608
+    f"SELECT DISTINCT files.path, files.repository FROM ({_HAVING}) AS found JOIN chunks ON chunks.id = found.rowid"  # noqa: S608
     " JOIN files ON files.id = chunks.file_id"
-    " WHERE files.store = 'cards' AND files.path GLOB ? AND files.repository IN ('', ?)"
+    " WHERE files.store = 'cards' AND files.path GLOB ?"
 )
 
 
@@ -40,10 +41,11 @@ class CardHint(NamedTuple):
 
     path: str
     words: tuple[str, ...]
+    is_elsewhere: bool = False  # of another repository
 
 
 def find_hints(path: str, prompt: str, *, repository: str, told: Container[str]) -> list[CardHint]:
-    """The cards that this prompt needs and the session was not given yet; of this repository, or of none."""
+    """The cards that this prompt needs and the session was not given yet; those of other repositories last."""
     words = telling_words(prompt, most=_MOST_WORDS)
     if not words or not os.path.exists(path):
         return []
@@ -78,20 +80,34 @@ def _is_rare(db: apsw.Connection, word: str, limit: int) -> bool:
 def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str]) -> list[CardHint]:
     limit = _limit(db)
     rare = 0
-    matched: dict[str, list[str]] = defaultdict(list)
+    matched: dict[tuple[str, str], list[str]] = defaultdict(list)
     for word in words:
         if not _is_rare(db, word, limit):
             continue
         rare += 1
         asked = (f'"{word}"', FIRST_TRANSCRIPT_ID, limit + 1)
-        for (found,) in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*", repository)):
-            matched[str(found)].append(word)
-    needed = [
-        CardHint(card, tuple(said)) for card, said in matched.items() if card not in told and _is_needed(said, rare)
-    ]
-    return sorted(needed, key=lambda hint: (-sum(1 + is_name(word) for word in hint.words), hint.path))[:_MOST_HINTS]
+        for found, owner in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*")):
+            matched[str(found), str(owner)].append(word)
+    spoken = {word.casefold() for word in words}
+    needed = []
+    for (card, owner), said in matched.items():
+        is_elsewhere = owner not in ("", repository)
+        is_fit = _fits_elsewhere(said, rare, owner, spoken) if is_elsewhere else _is_needed(said, rare)
+        if card not in told and is_fit:
+            needed.append(CardHint(card, tuple(said), is_elsewhere))
+    needed.sort(key=lambda hint: (hint.is_elsewhere, -sum(1 + is_name(word) for word in hint.words), hint.path))
+    return needed[:_MOST_HINTS]
 
 
 def _is_needed(said: list[str], rare: int) -> bool:
     names = sum(is_name(word) for word in said)
     return names > 0 or (len(said) >= _ENOUGH_WORDS and len(said) * 2 >= rare)
+
+
+def _fits_elsewhere(said: list[str], rare: int, owner: str, spoken: Container[str]) -> bool:
+    """Whether a card of another repository fits a prompt: the same names of code are often used in several."""
+    is_owner_named = owner.rpartition("/")[2].casefold() in spoken
+    names = sum(is_name(word) for word in said)
+    if is_owner_named and said:
+        return True
+    return (names > 0 and len(said) > 1) or (len(said) >= _ENOUGH_WORDS and len(said) * 2 >= rare)

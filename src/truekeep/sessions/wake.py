@@ -13,7 +13,7 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from truekeep.core.dates import shown_age
-from truekeep.core.model import INDEX
+from truekeep.core.model import BEGIN_MARK, END_MARK, INDEX
 from truekeep.memory.card import project_slug, short_name, unlinked
 from truekeep.memory.project_files import project_paths
 from truekeep.sessions.packing import (
@@ -40,10 +40,11 @@ from truekeep.sessions.state_sections import (
 )
 
 CORRECTIONS, POLICIES = "memory/ops/corrections.md", "memory/gating-policies.md"
-USER, SOUL, TOOLS = "USER.md", "SOUL.md", "TOOLS.md"
+USER, SOUL, TOOLS, AGENTS = "USER.md", "SOUL.md", "TOOLS.md", "AGENTS.md"
 LISTED_FOLDERS = ("rules", ".learnings")
-LOADED_BY_HARNESS: Mapping[str, frozenset[str]] = {"openclaw": frozenset((INDEX, HEARTBEAT, USER, SOUL, TOOLS))}
-"""Files that a harness shows its agent by itself."""
+LOADED_BY_HARNESS: Mapping[str, frozenset[str]] = {"openclaw": frozenset((INDEX, HEARTBEAT, USER, SOUL, TOOLS, AGENTS))}
+"""Files that a harness shows its agent by itself, where it does not say which."""
+_DELEGATION_CAP = Cap(3_500, 100, 10_000)
 _MAX_CARDS, _CARD_LENGTH = 40, 250  # cards of this repository, and as many of none; average characters of one
 _MAX_GIST_LENGTH = 320  # characters of a card
 _ROW_VALUES = {3: 0.93, 2: 0.9, 1: 0.55}  # value of a row that names this repository, something in it, or all
@@ -60,6 +61,7 @@ _POINTER = re.compile(
     r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([^()<>#\n]+?\.md)(?=[>)#\s])|\[\[(?:memory/cards/|cards/)?([^\[\]|#\n]+)"
 )
 _WORD = re.compile(r"[a-z0-9]+")
+_OWN_RULE = re.compile(rf"{re.escape(BEGIN_MARK)} rule -->.*?{re.escape(END_MARK)} rule -->", re.DOTALL)
 
 RepositoriesOf = Callable[[Collection[str]], Mapping[str, str]]
 """Returns the repositories of cards by their file names, where they are known."""
@@ -90,6 +92,7 @@ class CardSeen(NamedTuple):
     is_here: bool  # belongs to this repository
     said: str  # its verdict in a few words
     is_refuted: bool = False
+    repository: str = ""  # another one that it belongs to
 
 
 def place_of(repository: str) -> AgentLocation:
@@ -111,17 +114,18 @@ def compose(
     others: int = 0,
     unread: Sequence[str] = (),
     harness: str = "",
+    loaded: Collection[str] | None = None,
     documents: Sequence[str] = (),
     repositories_of: RepositoriesOf = lambda _: {},
+    is_delegating: bool = False,
 ) -> Brief:
     """The brief for an agent. `others` counts the cards that were not read.
 
-    `unread` is filled by `read`: paths of memory files that are not regular files. `documents`: the files in
-    LISTED_FOLDERS.
+    `unread` is filled by `read`: paths of memory files that are not regular files. `loaded`: files that the harness
+    says it has shown. `documents`: the files in LISTED_FOLDERS.
     """
     today = moment.today
-    loaded = LOADED_BY_HARNESS.get(harness, frozenset())
-    read = _visibly(read, loaded)
+    read = _visibly(read, LOADED_BY_HARNESS.get(harness, frozenset()) if loaded is None else loaded)
     sections = [
         *state_sections(read, place.repository, moment),
         *_curated(read, cards, place, cap, repositories_of),
@@ -130,6 +134,7 @@ def compose(
         *_rules(read, place),
         *_documents(read, documents, place, cap),
         *_cards(cards, today, others),
+        *(_delegation(read) if is_delegating else ()),
     ]
     sections += _unread(unread)  # all files have been read
     ordered = sorted(sections, key=lambda section: _ORDER.index(section[0]))
@@ -145,8 +150,8 @@ def _visibly(read: Read, loaded: Collection[str]) -> Read:
 
 
 _ORDER = (
-    *("unread", "handover", "user", "soul", "memory", "heartbeat", "context", "log", "project", "rules", "corrections"),
-    *("policies", "tools", "learnings", "cards"),
+    *("delegation", "unread", "handover", "user", "soul", "memory", "heartbeat", "context", "log", "project"),
+    *("rules", "corrections", "policies", "tools", "learnings", "cards"),
 )
 
 
@@ -168,7 +173,8 @@ def _documents(read: Read, documents: Sequence[str], place: AgentLocation, cap: 
     learnings = [("learnings", "Learnings", path) for path in documents if path.startswith(".learnings/")]
     files = (("user", "User", USER), ("soul", "Persona", SOUL), *rules, ("tools", "Tools", TOOLS), *learnings)
     for kind, title, path in files:
-        text, counted = _without_middle(plain_text(read(path)), cap.characters, place)
+        text = plain_text(_OWN_RULE.sub("", read(path) or ""))
+        text, counted = _without_middle(text, cap.characters, place)
         found = cut(text, lambda *_: 0.0, without=_TEMPLATE_SECTIONS) if text else ()
         filled = [piece for piece in found if not _UNFILLED.match(piece.text)]
         pieces = tuple(
@@ -177,6 +183,27 @@ def _documents(read: Read, documents: Sequence[str], place: AgentLocation, cap: 
         )
         if pieces:
             yield kind, BriefSection(f"{title} ({path})", f"truekeep get {path}", pieces, counted=counted)
+
+
+def _delegation(read: Read) -> Iterator[NamedSection]:
+    """AGENTS.md: what it says about giving work to other agents, then the rest."""
+    text = plain_text(read(AGENTS))
+    if not text:
+        return
+    from truekeep.text.headings import states_delegation  # here: only who delegates needs it
+
+    pieces = []
+    for at, piece in enumerate(cut(text, lambda *_: 0.0)):
+        about = " ".join((*(heading.line for heading in piece.under), piece.text))
+        pieces.append(piece._replace(value=(0.97 if states_delegation(about) else 0.3) - at * 0.001))
+    yield "delegation", BriefSection(f"Delegation ({AGENTS})", f"truekeep get {AGENTS}", tuple(pieces))
+
+
+def compose_delegation(read: Read, place: AgentLocation, today: date) -> str:
+    """What an agent must know that gives work to others; "" if AGENTS.md has nothing about it."""
+    sections = [section for _, section in _delegation(_visibly(read, ()))]
+    told = [section._replace(pieces=tuple(p for p in section.pieces if p.value > 0.5)) for section in sections]
+    return pack(told, _DELEGATION_CAP, head=_head(place, today)).text if any(item.pieces for item in told) else ""
 
 
 def _without_middle(text: str, room: int, place: AgentLocation) -> tuple[str, int]:
@@ -404,7 +431,8 @@ def card_line(card: CardSeen, today: date) -> str:
         age = shown_age((today - date.fromisoformat(card.day)).days)
     except ValueError:
         age = "age unknown"
-    about = " · ".join(part for part in (card.path, age, card.said) if part)
+    owner = f"of {short_name(card.repository)}" if card.repository else ""
+    about = " · ".join(part for part in (card.path, owner, age, card.said) if part)
     gist = _gist(plain_newlines(card.body))
     return visible(f"- **{card.topic}** ({about})" + (f"\n  {gist}" if gist else ""))
 

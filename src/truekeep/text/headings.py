@@ -38,6 +38,11 @@ def states_status(title: str) -> bool:
     return _pattern("status").search(plain_heading(title).casefold()) is not None
 
 
+def states_delegation(text: str) -> bool:
+    """Whether a heading or a sentence is about giving work to other agents."""
+    return _pattern("delegation").search(text.casefold()) is not None
+
+
 def states_rule(line: str) -> bool:
     """Whether a line states a standing rule: a word such as "never" in bold or in capitals."""
     bold = " ".join(_BOLD.findall(line)).casefold()

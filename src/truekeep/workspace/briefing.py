@@ -31,6 +31,7 @@ from truekeep.sessions.wake import (
     card_line,
     cards_for,
     compose,
+    compose_delegation,
     place_of,
 )
 from truekeep.text.encoding import decode_text
@@ -52,7 +53,7 @@ MAX_RULES_PER_PROMPT = 2
 MAX_FILES_LISTED = 1_000
 MAX_DOCUMENTS = 20  # rules and learnings, of each
 CARDS_READ_PER_WANTED = 3  # files that are opened to find one card of a repository
-_LANGUAGES: Mapping[str, tuple[str, ...]] = {  # by a file at the top of a repository, or its ending
+LANGUAGES: Mapping[str, tuple[str, ...]] = {  # by a file at the top of a repository, or its ending
     "pyproject.toml": ("python",), "setup.py": ("python",), "requirements.txt": ("python",), ".py": ("python",),
     "package.json": ("javascript", "node"), "tsconfig.json": ("typescript",), ".js": ("javascript",),
     ".ts": ("typescript",), "cargo.toml": ("rust",), "go.mod": ("go", "golang"), "pom.xml": ("java",),
@@ -71,10 +72,18 @@ class CardSummary(NamedTuple):
     day: str
 
 
-def wake(
-    context: WorkspaceContext, says: Says, root: Path | None, *, tokens: int | None, harness: str, budget: float
-) -> Brief:
+class WakeRequest(NamedTuple):
+    """For whom a brief is."""
+
+    tokens: int | None = None
+    harness: str = ""
+    loaded: Collection[str] | None = None  # files that the harness has shown; None: the usual ones
+    is_delegating: bool = False
+
+
+def wake(context: WorkspaceContext, says: Says, root: Path | None, asked: WakeRequest, *, budget: float) -> Brief:
     """The brief for an agent that starts in this repository. `budget`: seconds for checking cards."""
+    tokens, harness = asked.tokens, asked.harness
     cap = cap_for(harness, tokens)
     names, has = look_around(root)
     place = place_of(repository_name(root) if root is not None else "")._replace(names=names, has=has)
@@ -87,7 +96,8 @@ def wake(
     moment = Moment(context.today(), context.now(), context.config.limits.heartbeat_minutes)
     return compose(
         lambda path: read_shown(context, path, unread),
-        cards, place, moment=moment, cap=cap, others=others, unread=unread, harness=harness,
+        cards, place, moment=moment, cap=cap, others=others, unread=unread,
+        harness=harness, loaded=asked.loaded, is_delegating=asked.is_delegating,
         documents=list_documents(str(context.path)), repositories_of=lambda names: _repositories_of(context, names),
     )  # fmt: skip
 
@@ -96,6 +106,12 @@ def overdue_heartbeat(context: WorkspaceContext) -> datetime | None:
     """When HEARTBEAT.md was last updated, if that is longer ago than its interval; None if not, or without one."""
     text = read_shown(context, HEARTBEAT)
     return overdue_since(plain_text(text), context.now(), context.config.limits.heartbeat_minutes) if text else None
+
+
+def delegation(context: WorkspaceContext, root: Path | None) -> str:
+    """What AGENTS.md of the workspace says about giving work to other agents; "" if nothing."""
+    place = place_of(repository_name(root) if root is not None else "")
+    return compose_delegation(lambda path: read_shown(context, path), place, context.today())
 
 
 def hint(
@@ -234,6 +250,7 @@ def see_cards(
             is_here=bool(repository) and item.repository == repository,
             said=said,
             is_refuted=is_refuted,
+            repository=item.repository if item.repository != repository else "",
         )
 
 
@@ -264,7 +281,7 @@ def look_around(root: Path | None) -> tuple[frozenset[str], Callable[[str], bool
         found = set()
     names = {name for name in found if "." in name.strip(".")}
     for name in found:
-        names.update(_LANGUAGES.get(name, ()) or _LANGUAGES.get(name[name.rfind(".") :], ()))
+        names.update(LANGUAGES.get(name, ()) or LANGUAGES.get(name[name.rfind(".") :], ()))
 
     def has(path: str) -> bool:
         return ".." not in path.split("/") and os.path.lexists(os.path.join(root, path))

@@ -37,6 +37,7 @@ from truekeep.memory.transaction import while_edited
 from truekeep.text.injection import find_instructions
 from truekeep.text.secrets.scanner import find_secrets
 from truekeep.text.unicode import find_hidden, printable
+from truekeep.workspace.tool_warning_file import refresh_lessons
 
 if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
@@ -84,11 +85,14 @@ class Notes:
     def add(self, table: LessonTable, cells: Mapping[str, str], by: LessonAuthor) -> LessonRow:
         check_cells(table, cells)
         try:
-            return while_edited(lambda: self._write(table, cells, by.actor))
+            row = while_edited(lambda: self._write(table, cells, by.actor))
         except NotCanonical as error:
             if by.root is None:
                 error.hint = f"in a repository, this leaves a handoff for the canonical host; {error.hint}"
                 raise
+        else:
+            refresh_lessons(self._workspace.context)
+            return row
         workspace = self._workspace
         machine, writers = workspace.machine.name, workspace.config.writers
         return leave_lesson(table, cells, by.root, by.writer, writers, machine=machine, now=workspace.now())

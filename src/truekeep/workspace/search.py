@@ -104,8 +104,12 @@ class MemorySearch:
     def index(
         self, *, rebuild: bool = False, progress: Callable[[str, int, int], None] = lambda *_: None, wait: float = 10.0
     ) -> IndexReport:
-        """Bring the search index up to date with the files."""
-        return self._context.recall.index(rebuild=rebuild, progress=progress, wait=wait)
+        """Bring the search index up to date with the files, and the warnings for agents with the lessons."""
+        from truekeep.workspace.tool_warning_file import refresh_lessons  # here: searching needs none of it
+
+        report = self._context.recall.index(rebuild=rebuild, progress=progress, wait=wait)
+        refresh_lessons(self._context)
+        return report
 
     def watch(
         self,

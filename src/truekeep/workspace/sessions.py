@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.machine import own_state
 from truekeep.core.state_dir import STATE
-from truekeep.workspace.briefing import hint, overdue_heartbeat, wake
+from truekeep.workspace.briefing import WakeRequest, delegation, hint, overdue_heartbeat, wake
 
 if TYPE_CHECKING:
     from truekeep.sessions.checkpoint import Checkpoint
@@ -31,11 +31,25 @@ class AgentSessions:
         self._context = workspace.context
 
     def wake(
-        self, root: Path | None = None, *, tokens: int | None = None, harness: str = "", budget: float = 0.0
+        self,
+        root: Path | None = None,
+        *,
+        tokens: int | None = None,
+        harness: str = "",
+        budget: float = 0.0,
+        loaded: Collection[str] | None = None,
+        is_delegating: bool = False,
     ) -> Brief:
-        """The brief for an agent that starts in this repository. `budget`: seconds for checking cards."""
-        summaries = self._workspace.verification.summaries
-        return wake(self._context, summaries, root, tokens=tokens, harness=harness, budget=budget)
+        """The brief for an agent that starts in this repository. `budget`: seconds for checking cards.
+
+        `loaded`: files that the harness has shown; None: the usual ones. `is_delegating`: with AGENTS.md.
+        """
+        asked = WakeRequest(tokens, harness, loaded, is_delegating)
+        return wake(self._context, self._workspace.verification.summaries, root, asked, budget=budget)
+
+    def delegation(self, root: Path | None = None) -> str:
+        """What AGENTS.md of the workspace says about giving work to other agents; "" if nothing."""
+        return delegation(self._context, root)
 
     def hint(
         self, prompt: str, *, repository: str, told: Sequence[str], root: Path | None = None

@@ -119,8 +119,20 @@ class Verification:
         checkouts()  # adds the notices about same names, even if nothing had to be checked
         forget_others(facts, {memory.path for memory in memories})
         note_run(facts)
+        self._prepare_warnings(results, memories, is_all=not changed)
         self._workspace.health.note_day()
         return results
+
+    def _prepare_warnings(
+        self, results: Sequence[CheckedMemory], memories: Sequence[MemoryText], *, is_all: bool
+    ) -> None:
+        """Prepare what the hook before edits and commands says about refuted memories."""
+        from truekeep.workspace.tool_warning_file import has_verdicts, refresh_refuted  # here: hooks need only verdicts
+
+        if not is_all and not has_verdicts(self._context):
+            stored = (recall(self._context.facts, memory) for memory in memories)
+            results = [item for item in stored if item is not None]
+        refresh_refuted(self._context, results, {memory.path: memory for memory in memories})
 
     def _check(
         self,

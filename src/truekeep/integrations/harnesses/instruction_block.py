@@ -1,4 +1,4 @@
-"""The closeout rule and the ignore lines that connect puts between marks into a user's files."""
+"""The rules for agents and the ignore lines that connect puts between marks into a user's files."""
 
 from __future__ import annotations
 
@@ -28,6 +28,31 @@ It is checked and put into this repository's inbox:
 `truekeep handoff new --help` lists the types and options. Updating a card that exists (`--update --card NAME.md`) is
 better than a second one on the same topic: on a machine with the memory, `truekeep search '...'` finds it. Leave out
 task state, what code and git say anyway, and anything secret.
+
+"Remember X" goes where it is read again: `--document USER.md` for a preference of the user, `--document rules/NAME.md`
+for a way of working, `truekeep note project . '...'` for the state of the project, a card for other knowledge.
+
+At the end of a session, and before its context is compacted, leave a checkpoint: where the work stands, for the next
+session here. Each observation has a type (decision, milestone, lesson, context) and an importance from 0 to 1: from 0.8
+on it is kept for good, below 0.4 for a week.
+
+    truekeep checkpoint --last-action '...' --next-action '...' --summary '...' --observe lesson 0.7 '...'
+"""
+
+CHECKPOINT_RULE = """\
+## Checkpoint protocol
+
+For the main private session only; groups, channels and sub-agents leave no checkpoint.
+
+When a session ends or its context is about to be compacted, and after each larger piece of work, what the next session
+needs is written to disk, not only said:
+
+    truekeep checkpoint --last-action '...' --next-action '...' --summary '...' --observe lesson 0.7 '...'
+
+It writes HANDOVER.md, the day's log and memory/active-context.md; `--now`, `--next` and `--blocker` update HEARTBEAT.md,
+`--decision` and `--change` the logs of decisions and operations, `--subagent LABEL '...'` a sub-agent's result. Each
+observation has a type (decision, milestone, lesson, context) and an importance from 0 to 1: from 0.8 on it is kept for
+good, below 0.4 for a week. `truekeep checkpoint --help` has the rest.
 """
 
 _NAMES = {"claude": "Claude Code", "codex": "Codex"}

@@ -1,4 +1,4 @@
-"""OpenClaw: the plugin with skill and MCP server, a hook pack, and the search path if memory is elsewhere.
+"""OpenClaw: the plugin with skill and MCP server, a hook pack, a rule in SOUL.md, and the search path of the cards.
 
 OpenClaw does not run a plugin's hooks.json, so the hook pack goes into its hooks folder and is enabled by name. If the
 user enabled discovery of all hooks, naming one would disable the others, so none is named. OpenClaw's commands write
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from truekeep.core.harness_files import at, parse_object, read_bytes, without_empty
+from truekeep.core.harness_files import UnreadableHarnessFile, at, parse_object, read_bytes, without_empty
 from truekeep.core.harness_paths import Homes
 from truekeep.core.openclaw_config import named_workspace, parse_config, read_config
 from truekeep.integrations.harnesses.base import HarnessCommand, Hooks, InstallState
@@ -23,7 +23,12 @@ PROGRAM = "openclaw"
 
 
 def rule_path(homes: Homes, root: Path | None) -> Path | None:  # noqa: ARG001
-    return None  # it owns the memory: an agent must not hand off to itself
+    """SOUL.md, which sub-agents are not shown; None before OpenClaw made it, because it would not add its own then."""
+    try:
+        path = own_workspace(homes) / "SOUL.md"
+    except UnreadableHarnessFile:
+        return None
+    return path if path.is_file() else None
 
 
 def files(homes: Homes) -> Mapping[Path, str]:

@@ -21,6 +21,7 @@ from truekeep.integrations.harnesses import claude, codex, openclaw
 from truekeep.integrations.harnesses.base import Harness, HarnessCommand, find_program
 from truekeep.integrations.harnesses.installed import InstallRecord, Kind
 from truekeep.integrations.harnesses.instruction_block import (
+    CHECKPOINT_RULE,
     IGNORE_MARKS,
     RULE_MARKS,
     find_open_fence,
@@ -170,6 +171,10 @@ def plan_connect(wish: Wish, homes: Homes, record: InstallRecord) -> ConnectPlan
         calls.extend(joining)
         if standing.note:
             notes.append(f"{name}: {standing.note}")
+        if name == "openclaw" and openclaw.rule_path(homes, wish.root) is None:
+            notes.append(
+                "openclaw: its workspace has no SOUL.md yet; connect again once it has, for the checkpoint rule"
+            )
     rules = list(_rules(wish, chosen, homes, problems))
     edits.extend(rules)
     notes.extend(dict.fromkeys(filter(None, map(_fence_note, rules))))
@@ -231,18 +236,27 @@ def _own(path: Path, text: str, owners: frozenset[str]) -> PlannedEdit:
 
 
 def _rules(wish: Wish, chosen: Sequence[str], homes: Homes, problems: list[ConnectProblem]) -> Iterator[PlannedEdit]:
-    text = render_rule((name, wish.writers[name]) for name in ("claude", "codex"))
-    bounds = (wish.root,) if wish.root else (homes.home, homes.claude, homes.codex)
+    closeout = render_rule((name, wish.writers[name]) for name in ("claude", "codex"))
     for name in chosen:
         path = HARNESSES[name].rule_path(homes, wish.root)
         if path is None:
             continue
+        bounds = rule_bounds(name, path, wish.root, homes)
+        is_openclaw = name == "openclaw"  # it keeps the memory: it leaves checkpoints, and no handoffs to itself
+        text, what = (CHECKPOINT_RULE, "the checkpoint rule") if is_openclaw else (closeout, "the closeout rule")
         if name == "claude" and wish.root and "codex" in chosen and _imports_agents(path):
             path = codex.rule_path(homes, wish.root) or path  # CLAUDE.md imports it: one rule is enough
         owner = frozenset((f"{name}@{wish.place}",))
-        edit = _block(path, text, RULE_MARKS, bounds, "the closeout rule", owner, problems)
+        edit = _block(path, text, RULE_MARKS, bounds, what, owner, problems)
         if edit is not None:
             yield edit
+
+
+def rule_bounds(name: str, path: Path, root: Path | None, homes: Homes) -> tuple[Path, ...]:
+    """The folders that a harness's instruction file may be in, links followed."""
+    if name == "openclaw":
+        return (path.parent,)
+    return (root,) if root else (homes.home, homes.claude, homes.codex)
 
 
 def _fence_note(edit: PlannedEdit) -> str:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 MARKET = "truekeep"
 PLUGIN = "truekeep"
 PLUGIN_ID = f"{PLUGIN}@{MARKET}"
-VERSION = "1.0.0"  # of these files, not of the program
+VERSION = "1.1.0"  # of these files, not of the program
 HOOK_PACK = "truekeep"
 
 CODEX_CONTENT = "sha256:b52682a3ba437566d8d8bdd8108497f061b98d2a42f2bce3957856feeb5c3aec"
@@ -31,6 +31,13 @@ class Hook(NamedTuple):
     event: str  # as Claude Code and Codex spell it
     verb: str
     seconds: int
+    matcher: str = ""  # the tools that it is for; "" where the event has none
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        """The hook as hooks.json has it."""
+        handler = {"type": "command", "command": self.command, "timeout": self.seconds}
+        return {**({"matcher": self.matcher} if self.matcher else {}), "hooks": [handler]}
 
     @property
     def command(self) -> str:
@@ -41,6 +48,7 @@ class Hook(NamedTuple):
 HOOKS = (
     Hook("SessionStart", "session-start", 10),
     Hook("UserPromptSubmit", "user-prompt-submit", 5),
+    Hook("PreToolUse", "pre-tool-use", 5, "Bash|Edit|Write|MultiEdit|NotebookEdit|apply_patch|Task|Agent"),
     Hook("PreCompact", "pre-compact", 10),
     Hook("Stop", "stop", 5),
     Hook("SessionEnd", "session-end", 3),  # Codex allows three seconds at most
@@ -57,8 +65,8 @@ _SKILL = """\
 ---
 name: memory-handoff
 description: Find what earlier agents learned about this project, and leave what the next ones need. \
-Use before relying on how things are done here, and at the end of a substantial task that decided, set up, fixed or \
-found out something lasting.
+Use before relying on how things are done here, at the end of a substantial task that decided, set up, fixed or \
+found out something lasting, and to leave a checkpoint before a session ends or its context is compacted.
 ---
 
 # Memory handoffs
@@ -85,6 +93,22 @@ One handoff for each topic, when it will still be true and useful next month:
 - Not durable: the state of the task, what the code or git says anyway, guesses. Never credentials.
 - The program says at once whether the handoff can be filed, and why not. `truekeep handoff new --help` has the rest.
 - The MCP tool `memory_write` takes a whole handoff, too.
+- "Remember X" goes where it is read again: `--document USER.md` for a preference of the user, `--document
+  rules/NAME.md` for a way of working, `truekeep note project . '...'` for the state of the project.
+
+## Checkpoint
+
+At the end of a session, before its context is compacted, and after each larger piece of work: where the work stands,
+for the next session in this repository.
+
+    truekeep checkpoint --last-action 'What was done last' --next-action 'What comes next' \\
+        --summary 'What the session did' --observe lesson 0.7 'One thing that was learned'
+
+- An observation has a type (decision, milestone, lesson, context) and an importance from 0 to 1: from 0.8 on it is kept
+  for good, from 0.4 on for a month, below for a week. `truekeep note log --type lesson '...'` notes one at any time.
+- `--decision`, `--change`, `--now`, `--next`, `--blocker`, `--project` and `--subagent LABEL TEXT` each have a file of
+  their own. The MCP tool `memory_checkpoint` takes the same.
+- Before work is given to other agents: `truekeep wake --delegate` has the rules for it.
 """
 
 PLUGIN_FILES: Mapping[str, str] = MappingProxyType(
@@ -98,14 +122,7 @@ PLUGIN_FILES: Mapping[str, str] = MappingProxyType(
                 "license": "MIT",
             }
         ),
-        "hooks/hooks.json": _json(
-            {
-                "hooks": {
-                    hook.event: [{"hooks": [{"type": "command", "command": hook.command, "timeout": hook.seconds}]}]
-                    for hook in HOOKS
-                }
-            }
-        ),
+        "hooks/hooks.json": _json({"hooks": {hook.event: [hook.entry] for hook in HOOKS}}),
         "skills/memory-handoff/SKILL.md": _SKILL,
         ".mcp.json": _json({"mcpServers": {MARKET: {"command": MCP_COMMAND[0], "args": list(MCP_COMMAND[1:])}}}),
     }
@@ -200,14 +217,24 @@ function access(event) {
 // Never the whole context: it holds the configuration, and with it credentials. The session that ends is the previous
 // one, where there are two; its key is the same for all that follow each other, so it is no name for one of them.
 function payload(event) {
-  const { workspaceDir, sessionId, previousSessionEntry, sessionEntry } = event.context ?? {};
+  const { workspaceDir, sessionId, previousSessionEntry, sessionEntry, bootstrapFiles } = event.context ?? {};
   return JSON.stringify({
     hook_event_name: `${event.type}:${event.action}`,
     session_id: String(sessionId ?? previousSessionEntry?.sessionId ?? sessionEntry?.sessionId ?? ""),
     session_key: String(event.sessionKey ?? ""),
     access: access(event),
     cwd: typeof workspaceDir === "string" ? workspaceDir : undefined,
+    loaded: loaded(bootstrapFiles, `${workspaceDir}/`),
   });
+}
+
+// What the model is shown anyway, so that the brief does not say it again: paths, never contents.
+function loaded(files, workspace) {
+  if (!Array.isArray(files)) return undefined;
+  const shown = files.filter((file) => file && !file.missing && typeof file.content === "string" && file.content.trim());
+  return shown.map(({ name, path }) =>
+    typeof path === "string" && path.startsWith(workspace) ? path.slice(workspace.length) : String(name ?? ""),
+  );
 }
 
 function ask(verb, deadline, input) {
@@ -264,6 +291,8 @@ def codex_hook_key(hook: Hook) -> str:
 def codex_hook_hash(hook: Hook) -> str:
     """What Codex trusts: the event and the handler, as canonical JSON, before anything is filled in."""
     handler = {"async": False, "command": hook.command, "timeout": hook.seconds, "type": "command"}
-    identity = {"event_name": hook.verb.replace("-", "_"), "hooks": [handler]}
+    identity: dict[str, Any] = {"event_name": hook.verb.replace("-", "_"), "hooks": [handler]}
+    if hook.matcher:
+        identity["matcher"] = hook.matcher
     canonical = json.dumps(identity, sort_keys=True, separators=(",", ":"))
     return f"sha256:{hashlib.sha256(canonical.encode()).hexdigest()}"

@@ -36,6 +36,7 @@ from truekeep.integrations.harnesses.plan import (
     read_now,
     read_within,
     refuse_linked,
+    rule_bounds,
 )
 from truekeep.integrations.harnesses.plugin_files import MARKET_FILES
 from truekeep.text.managed_block import BlockMarkers, BrokenBlock, cut_block
@@ -194,16 +195,15 @@ def _unrecorded(
     root: Path | None, chosen: Sequence[str], homes: Homes, record: InstallRecord, problems: list[ConnectProblem]
 ) -> Iterator[Return]:
     """truekeep's blocks that are not in the record: it was lost, or another machine connected this repository."""
-    bounds = (root,) if root else (homes.home, homes.claude, homes.codex)
-    paths: dict[Path, BlockMarkers] = {}
+    paths: dict[Path, tuple[BlockMarkers, tuple[Path, ...]]] = {}
     for name in chosen:
         path = HARNESSES[name].rule_path(homes, root)
         if path is not None:
-            paths[path] = RULE_MARKS
+            paths[path] = RULE_MARKS, rule_bounds(name, path, root, homes)
     if root and {"claude", "codex"} <= set(chosen):
-        paths[root / ".gitignore"] = IGNORE_MARKS
+        paths[root / ".gitignore"] = IGNORE_MARKS, (root,)
     seen = set(record.files)
-    for path, marks in paths.items():
+    for path, (marks, bounds) in paths.items():
         if str(real_path(path)) in seen:
             continue
         seen.add(str(real_path(path)))

@@ -55,9 +55,10 @@ class TextCommand(click.Command):
 @click.command()
 @click.option("--budget", type=click.IntRange(200, 200_000), metavar="TOKENS", help="Maximum size of the output.")
 @click.option("--for", "harness", type=click.Choice(HARNESSES), default=None, help="Stay within this harness's limits.")
+@click.option("--delegate", "is_delegating", is_flag=True, help="Also what AGENTS.md says about delegating work.")
 @repo_option
 @in_workspace
-def wake(opened: Workspace, budget: int | None, harness: str | None, repo: str | None) -> None:
+def wake(opened: Workspace, budget: int | None, harness: str | None, is_delegating: bool, repo: str | None) -> None:
     """Print the context an agent needs at the start of a session.
 
     Handover, user, curated memory, heartbeat, the last two days, this project's file, rules, the corrections and
@@ -67,7 +68,9 @@ def wake(opened: Workspace, budget: int | None, harness: str | None, repo: str |
     Example: truekeep wake --for claude
     """
     seconds = opened.config.verify.budget_ms / 1000
-    brief = opened.sessions.wake(repository_root(repo), tokens=budget, harness=harness or "", budget=seconds)
+    brief = opened.sessions.wake(
+        repository_root(repo), tokens=budget, harness=harness or "", budget=seconds, is_delegating=is_delegating
+    )
     shown = [{"title": title, "pieces": count} for title, count in brief.shown]
     left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
     data = {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left}

@@ -306,11 +306,19 @@ _CHECKPOINT = Tool(
     title="Note where the work stands",
     description=(
         "Leave the state of your work for whoever goes on, at the end of a session or before the context is shortened:"
-        " the handover is replaced, the summary goes to the day's log, the rest to its own files. Give what there"
-        " is to say. Knowledge that lasts belongs in memory_write instead."
+        " the handover of this repository is replaced, summary and observations go to the day's log, the rest to its"
+        " own files. Give what there is to say. Knowledge that lasts belongs in memory_write instead."
     ),
     takes={
         "summary": {**_PART, "description": "What the session did; goes to the day's log, which is only appended to."},
+        "observations": {
+            **_PARTS,
+            "description": (
+                "For the day's log, each with its type and importance in front, such as [lesson|i=0.7] or"
+                " [decision|i=0.9]: from 0.8 on kept for good, from 0.4 on for a month, below for a week."
+            ),
+        },
+        "active_context": {**_PART, "description": "What the next session needs to know; else made of the handover."},
         "last_action": {**_PART, "description": "Handover: what was done last."},
         "system_state": {**_PART, "description": "Handover: how things stand."},
         "next_actions": {**_PARTS, "description": "Handover: what comes next."},
