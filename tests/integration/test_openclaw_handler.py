@@ -79,6 +79,7 @@ def test_the_brief_is_added(gateway: Gateway, tmp_path: Path) -> None:
         "session_key": "agent:main:main",
         "access": {"session": {}, "agents": {"defaults": {"systemAgent": {}}}},
         "cwd": "/w",
+        "loaded": ["AGENTS.md"],
     }
     assert "s3cret" not in told
     assert not (tmp_path / "TRUEKEEP.md").exists()  # it is never a file that a later session could find

@@ -110,8 +110,8 @@ elif words[:2] == ["marketplace", "remove"]:
 elif words[0] == "install":
     change(settings, put("enabledPlugins", words[1], to=True))
     change(installed, put("plugins", words[1], to=[{"scope": "user"}]))
-    (plugins / "cache/truekeep/truekeep/1.0.0").mkdir(parents=True)
-    (plugins / "cache/truekeep/truekeep/1.0.0/.mcp.json").write_text("{}")
+    (plugins / "cache/truekeep/truekeep/1.1.0").mkdir(parents=True)
+    (plugins / "cache/truekeep/truekeep/1.1.0/.mcp.json").write_text("{}")
 elif words[0] == "uninstall":
     change(settings, put("enabledPlugins", words[1], to=None))
     change(installed, put("plugins", words[1], to=None))
@@ -139,7 +139,7 @@ elif words[:2] == ["marketplace", "remove"]:
 elif words[0] == "add":
     text = text.rstrip("\\n") + '\\n\\n[plugins."%s"]\\nenabled = true\\n' % words[1]
     source = [line for line in text.splitlines() if line.startswith("source = ")][-1].split('"')[1]
-    shutil.copytree(source + "/truekeep", cache / "truekeep/1.0.0", dirs_exist_ok=True)
+    shutil.copytree(source + "/truekeep", cache / "truekeep/1.1.0", dirs_exist_ok=True)
 elif words[0] == "remove":
     text = without('plugins."truekeep@truekeep"]')
     shutil.rmtree(cache)

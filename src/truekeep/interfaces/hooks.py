@@ -424,9 +424,9 @@ def _stop(call: HookCall) -> str:
     if not is_due:
         return ""
     reason = (
-        f"{BEGIN_MARK} closeout --> This session made {record.work} and left no checkpoint and no memory handoff. Where "
-        f"the work stands, for the next session here: {CHECKPOINT_COMMAND} . If it produced knowledge that outlasts it, "
-        f"this leaves a handoff: {_command(record)} . If it did not, nothing more is needed. "
+        f"{BEGIN_MARK} closeout --> This session made {record.work} and left no checkpoint and no memory handoff. "
+        f"Where the work stands, for the next session here: {CHECKPOINT_COMMAND} . If it produced knowledge that "
+        f"outlasts it, this leaves a handoff: {_command(record)} . If it did not, nothing more is needed. "
         f"{END_MARK} closeout -->"
     )
     return json.dumps({"decision": "block", "reason": reason}) + "\n"

@@ -8,6 +8,7 @@ more: the prompt names that repository and a rare word, or has two rare words, o
 from __future__ import annotations
 
 import os
+import re
 from collections import defaultdict
 from collections.abc import Container, Iterable
 from contextlib import closing
@@ -26,6 +27,7 @@ _MOST_WORDS = 24
 _RARE_SHARE = 0.02
 _RARE_AT_LEAST = 4  # chunks; in a small memory every word is in a large share of it
 _ENOUGH_WORDS = 3
+_SPOKEN = re.compile(r"\w[\w-]*")  # also words too short or too common to tell anything: names of repositories
 
 
 _HAVING = "SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH ? AND rowid < ? LIMIT ?"
@@ -51,7 +53,7 @@ def find_hints(path: str, prompt: str, *, repository: str, told: Container[str])
         return []
     try:
         with closing(open_index(path, read_only=True)) as db:
-            return _find(db, words, repository, told)
+            return _find(db, words, repository, told, frozenset(_SPOKEN.findall(prompt.casefold())))
     except (UnusableDatabase, OSError, apsw.Error, *DAMAGE):
         return []
 
@@ -77,7 +79,9 @@ def _is_rare(db: apsw.Connection, word: str, limit: int) -> bool:
     return 0 < len(db.execute(_HAVING, (f'"{word}"', FIRST_TRANSCRIPT_ID, limit + 1)).fetchall()) <= limit
 
 
-def _find(db: apsw.Connection, words: list[str], repository: str, told: Container[str]) -> list[CardHint]:
+def _find(
+    db: apsw.Connection, words: list[str], repository: str, told: Container[str], spoken: Container[str]
+) -> list[CardHint]:
     limit = _limit(db)
     rare = 0
     matched: dict[tuple[str, str], list[str]] = defaultdict(list)
@@ -88,7 +92,6 @@ def _find(db: apsw.Connection, words: list[str], repository: str, told: Containe
         asked = (f'"{word}"', FIRST_TRANSCRIPT_ID, limit + 1)
         for found, owner in db.execute(_CARDS_HAVING, (*asked, f"{CARDS}/*")):
             matched[str(found), str(owner)].append(word)
-    spoken = {word.casefold() for word in words}
     needed = []
     for (card, owner), said in matched.items():
         is_elsewhere = owner not in ("", repository)

@@ -106,12 +106,11 @@ def split_flags(word: str) -> list[str]:
 
 def find_warning(path: str, call: ToolCall, *, repository: str, root: str, told: Container[str]) -> ToolWarning | None:
     """The first warning that this call calls for and the session was not told yet."""
-    names = frozenset((repository.casefold(), repository.rpartition("/")[2].casefold())) - {""}
     files = [_below(file, root) for file in call.files]
     for warning in _read(path):
         if warning["key"] in told or not _names_call(warning, files, call.commands):
             continue
-        if _is_here(warning["where"], names, root):
+        if _is_here(warning["where"], repository.casefold(), root):
             return ToolWarning(warning["key"], warning["line"])
     return None
 
@@ -164,11 +163,11 @@ def _follow(wanted: Sequence[str], words: Sequence[str]) -> bool:
     return next(rest, "") == wanted[0] and all(word in rest for word in wanted[1:])
 
 
-def _is_here(where: Sequence[str], repositories: Container[str], root: str) -> bool:
+def _is_here(where: Sequence[str], repository: str, root: str) -> bool:
     """Whether a warning applies to this repository: it names it, or a file in it. Without a place it applies to all."""
     for place in where:
         kind, _, name = place.partition(":")
-        if kind == "repository" and name in repositories:
+        if kind == "repository" and f"/{repository}".endswith(f"/{name}"):
             return True
         if kind == "file" and root and os.path.lexists(os.path.join(root, name)):
             return True

@@ -165,7 +165,7 @@ class TestBundle:
         text = "\0".join(f"{name}\0{text}" for name, text in sorted(plugin_files.MARKET_FILES.items()))
         assert (
             hashlib.sha256(text.encode()).hexdigest()
-            == "5fe0ce2b8ed507e4d046c487e084c5e7e944150349d0f78fcf6a03007b3ef8a7"
+            == "79bd1c7e1edbfe3e71bf7751b4af51d267f51e58ece6b42578716b7696714b13"
         )
 
     def test_commands_name_no_place_and_no_version(self) -> None:

@@ -49,10 +49,10 @@ needs is written to disk, not only said:
 
     truekeep checkpoint --last-action '...' --next-action '...' --summary '...' --observe lesson 0.7 '...'
 
-It writes HANDOVER.md, the day's log and memory/active-context.md; `--now`, `--next` and `--blocker` update HEARTBEAT.md,
-`--decision` and `--change` the logs of decisions and operations, `--subagent LABEL '...'` a sub-agent's result. Each
-observation has a type (decision, milestone, lesson, context) and an importance from 0 to 1: from 0.8 on it is kept for
-good, below 0.4 for a week. `truekeep checkpoint --help` has the rest.
+It writes HANDOVER.md, the day's log and memory/active-context.md; `--now`, `--next` and `--blocker` update
+HEARTBEAT.md, `--decision` and `--change` the logs of decisions and operations, `--subagent LABEL '...'` a sub-agent's
+result. Each observation has a type (decision, milestone, lesson, context) and an importance from 0 to 1: from 0.8 on it
+is kept for good, below 0.4 for a week. `truekeep checkpoint --help` has the rest.
 """
 
 _NAMES = {"claude": "Claude Code", "codex": "Codex"}

@@ -173,7 +173,7 @@ def plan_connect(wish: Wish, homes: Homes, record: InstallRecord) -> ConnectPlan
             notes.append(f"{name}: {standing.note}")
         if name == "openclaw" and openclaw.rule_path(homes, wish.root) is None:
             notes.append(
-                "openclaw: its workspace has no SOUL.md yet; connect again once it has, for the checkpoint rule"
+                "openclaw: its workspace has no SOUL.md yet; connect again when it has, for the checkpoint rule"
             )
     rules = list(_rules(wish, chosen, homes, problems))
     edits.extend(rules)

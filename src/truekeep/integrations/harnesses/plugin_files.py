@@ -21,7 +21,7 @@ PLUGIN_ID = f"{PLUGIN}@{MARKET}"
 VERSION = "1.1.0"  # of these files, not of the program
 HOOK_PACK = "truekeep"
 
-CODEX_CONTENT = "sha256:b52682a3ba437566d8d8bdd8108497f061b98d2a42f2bce3957856feeb5c3aec"
+CODEX_CONTENT = "sha256:17ccd168511837f24290595a51f15a77d86f9bb72df0d0f991c4213089f0d948"
 """What Codex 0.166 makes of the plugin's files, all together. Taken from the real program; a test asks it again."""
 
 
@@ -48,7 +48,7 @@ class Hook(NamedTuple):
 HOOKS = (
     Hook("SessionStart", "session-start", 10),
     Hook("UserPromptSubmit", "user-prompt-submit", 5),
-    Hook("PreToolUse", "pre-tool-use", 5, "Bash|Edit|Write|MultiEdit|NotebookEdit|apply_patch|Task|Agent"),
+    Hook("PreToolUse", "pre-tool-use", 5, "Bash|Edit|Write|MultiEdit|NotebookEdit|apply_patch|Task|Agent|spawn_agent"),
     Hook("PreCompact", "pre-compact", 10),
     Hook("Stop", "stop", 5),
     Hook("SessionEnd", "session-end", 3),  # Codex allows three seconds at most
@@ -231,7 +231,7 @@ function payload(event) {
 // What the model is shown anyway, so that the brief does not say it again: paths, never contents.
 function loaded(files, workspace) {
   if (!Array.isArray(files)) return undefined;
-  const shown = files.filter((file) => file && !file.missing && typeof file.content === "string" && file.content.trim());
+  const shown = files.filter((file) => file && !file.missing && String(file.content ?? "").trim());
   return shown.map(({ name, path }) =>
     typeof path === "string" && path.startsWith(workspace) ? path.slice(workspace.length) : String(name ?? ""),
   );
