@@ -14,7 +14,6 @@ import pytest
 from tests.integration.test_openclaw_handler import NOT_PRIVATE
 from tests.support.harnesses import put_stand_ins
 from tests.support.helpers import NOW, Place, a_card, git_repo, run_cli
-from tests.unit.integrations.test_schedule import side_of
 from truekeep.core.harness_paths import find_homes
 from truekeep.core.model import BEGIN_MARK
 from truekeep.integrations.harnesses.instruction_block import CHECKPOINT_RULE, render_rule
@@ -23,6 +22,7 @@ from truekeep.integrations.schedule.run import run_job
 from truekeep.sessions import session_record
 from truekeep.sessions.checkpoint import from_values
 from truekeep.sessions.handover import split_handovers
+from truekeep.workspace.machine_role import side_of
 
 EDITS = '{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{}}]}}\n' * 3
 
@@ -58,7 +58,7 @@ def write(place: Place, name: str, text: str) -> None:
     (place.workspace / name).write_text(text)
 
 
-def hook(place: Place, event: str, *options: str, repo: str = "foo", **given: Any) -> str:
+def hook(place: Place, event: str, *options: str, repo: Any = "foo", **given: Any) -> str:
     folder = place.base / "repos" / repo
     transcript = place.base / "session.jsonl"
     transcript.touch()
@@ -393,7 +393,7 @@ def test_main_session_in_openclaw_has_nothing_twice(two: Place) -> None:
     for name in names:
         write(two, name, f"# {name}\n\n## Now\n\nTEXT-OF-{name}\n")
     checkpoint(two, "", next_actions=["MAIN-NEXT"])
-    main = {"session_key": "agent:main:main", "access": {}}
+    main: dict[str, Any] = {"session_key": "agent:main:main", "access": {}}
     said = hook(two, "agent-bootstrap", "--for", "openclaw", **main)
     assert "MAIN-NEXT" in said
     assert "TEXT-OF" not in said

@@ -144,7 +144,7 @@ def test_an_agent_wakes_knowing_and_leaves_what_it_learned(machine: Machine) -> 
     assert "Measured the parser." in first.text
     assert "Where the parser reads" in first.text
     (reminded,) = (asked.latest for asked in model.asked if REMINDED in asked.latest)
-    assert "This session made 3 edits and left no memory handoff." in reminded
+    assert "This session made 3 edits and left no checkpoint and no memory handoff." in reminded
     assert model.asked[-1].latest.count(BEGIN_MARK) == 0  # and that was all
     others = [asked for asked in model.asked if asked.model != first.model]
     assert bool(others) == (machine.harness == "codex")  # its consolidation of memories
@@ -249,3 +249,23 @@ def test_a_compaction_brings_the_brief_again_and_a_word_about_what_to_keep(machi
     latest = next(asked for asked in model.asked if "Go on, please." in asked.latest)
     assert f"{BEGIN_MARK} wake" in latest.text
     assert f"{BEGIN_MARK} compact" in latest.text
+
+
+def test_what_memory_says_against_a_command_is_said_when_it_is_run(machine: Machine) -> None:
+    """One line, once a session, marked as quoted, at an edit and at a command."""
+    machine.run("note", "correction", "add", "Wrote dist/app.js by hand", "--instead", "build it")
+    machine.run("note", "correction", "add", "Ran `git stash drop` at once", "--instead", "look at it first")
+    model = machine.model
+    model.expect(
+        (PROMPT, machine.edits("dist/app.js")),
+        ("app.js", machine.shell("git stash drop || true")),
+        ("stash", machine.shell("git stash drop || true")),
+    )
+    machine.talk(PROMPT)
+    told = model.asked[-1].text
+    for line in ("Wrote dist/app.js by hand. Instead: build it.", "Instead: look at it first."):
+        assert told.count(line) - first_brief(model).count(line) == 1
+
+
+def first_brief(model: Model) -> str:
+    return next(asked.text for asked in model.asked if PROMPT in asked.latest)
