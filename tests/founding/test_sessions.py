@@ -338,11 +338,11 @@ def test_wake_loads_soul_user_context_logs_and_memory(two: Place) -> None:
 
 def test_sleep_updates_the_active_context(two: Place) -> None:
     write(two, "memory/active-context.md", "# Context\n\nBy hand.\n")
-    paths = checkpoint(two, "foo", last_action="FOO-LAST", next_actions=["FOO-NEXT"], blockers=["FOO-BLOCKED"])
+    paths = checkpoint(two, "foo", last_action="FOO-LAST", next_actions=["FOO-NEXT"], system_state="FOO-STATE")
     assert "memory/active-context.md" in paths
     checkpoint(two, "bar", last_action="BAR-LAST", active_context="BAR needs the token of the bot.")
     text = read(two, "memory/active-context.md")
-    for said in ("By hand.", "FOO-LAST", "FOO-NEXT", "FOO-BLOCKED", "BAR needs the token"):
+    for said in ("By hand.", "FOO-LAST", "FOO-NEXT", "FOO-STATE", "BAR needs the token"):
         assert said in text
     assert "BAR-LAST" not in text
     checkpoint(two, "foo", last_action="FOO-AGAIN")

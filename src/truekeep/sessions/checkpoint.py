@@ -44,7 +44,7 @@ from truekeep.text.markdown import TooComplex, outline, peel_fence
 
 HANDOVER_PARTS = ("Last Action", "System State", "Scope Rules", "Dev Model", "Next Actions")
 HEARTBEAT_PARTS = ("Now", "Next", "Blockers")
-CONTEXT_PARTS = ("Last Action", "System State", "Next Actions", *HEARTBEAT_PARTS)  # where no context is given
+CONTEXT_PARTS = ("Last Action", "System State", "Next Actions")  # where no context is given
 IMPORTANCE_BY_TYPE = {"decision": 0.9, "milestone": 0.85, "lesson": 0.7, "context": 0.3}
 OPS_LOG = "memory/ops/CHANGELOG.md"
 MAX_PART_LENGTH = 64_000
@@ -89,7 +89,7 @@ class Checkpoint(NamedTuple):
     decisions: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()  # of configuration or routing
     observations: tuple[str, ...] = ()  # for the day's log, each with its importance tag
-    active_context: str = ""  # what the next session needs; "" is made of the handover and the heartbeat
+    active_context: str = ""  # what the next session needs; else made of the handover
     subagents: tuple[tuple[str, str], ...] = ()  # label and result
 
     @property
@@ -380,11 +380,9 @@ def plan_writes(
 
 
 def _context(checkpoint: Checkpoint) -> str:
-    """What the next session needs to know: as it was given, else from the handover and the heartbeat."""
+    """What the next session needs to know: as it was given, else from the handover."""
     if checkpoint.active_context:
         return within(checkpoint.active_context)
-    if not checkpoint.has_handover:
-        return ""
     parts = _given(checkpoint, CONTEXT_PARTS)
     return "\n\n".join(f"### {part}\n\n{within(text, 3)}" for part, text in parts)
 

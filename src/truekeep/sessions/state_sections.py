@@ -1,7 +1,7 @@
 """The part of the wake brief that says how the work stands: handover, heartbeat and working context.
 
 Each has parts of several repositories: those of the agent's own repository come first and are worth more. What the
-handover and the heartbeat say is not said again from the working context.
+handover says is not said again from the working context.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Moment(NamedTuple):
 
 def state_sections(read: Read, repository: str, moment: Moment) -> Iterator[NamedSection]:
     """The state after the last sessions."""
-    found: list[NamedSection] = [("handover", section) for section in _handovers(read, repository, moment.today)]
-    found += _heartbeat(read, moment)
-    yield from found
-    told = {piece.text.strip() for _, section in found for piece in section.pieces}
+    handovers = list(_handovers(read, repository, moment.today))
+    yield from (("handover", section) for section in handovers)
+    yield from _heartbeat(read, moment)
+    told = {piece.text.strip() for section in handovers for piece in section.pieces}
     yield from _context(read, repository, moment.today, told)
 
 

@@ -37,7 +37,7 @@ def _note_options(command: Command) -> Command:
 @note.command(cls=TextCommand)
 @click.argument("text", nargs=-1)
 @click.option("--type", "kind", metavar="WORD", default="", help="decision, milestone, lesson, context or your own.")
-@click.option("--importance", type=click.FloatRange(0, 1), metavar="0..1", help="How long it is kept; see below.")
+@click.option("--importance", type=click.FloatRange(0, 1), metavar="0..1", help="Decides how long it is kept.")
 @_note_options
 def log(
     opened: Workspace | None, text: tuple[str, ...], kind: str, importance: float | None, repo: str | None, writer: str
