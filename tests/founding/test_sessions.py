@@ -279,6 +279,9 @@ def test_soul_md_has_the_checkpoint_protocol(
     brief = wake(two, "foo")
     assert "Be brief." in brief
     assert "Checkpoint protocol" not in brief  # Claude Code and Codex have a rule of their own
+    with two.open() as workspace:
+        (checked,) = workspace.verification.verify(["SOUL.md"])
+    assert checked.verdicts == ()  # its flags and files are no claims of memory
     assert run_cli("disconnect", "--user", "--harness", "openclaw", "--yes").returncode == 0
     assert soul.read_text() == "# Winnie\n\nBe brief.\n"
 

@@ -13,8 +13,9 @@ from datetime import date, timedelta
 from typing import NamedTuple
 
 from truekeep.core.dates import shown_age
-from truekeep.core.model import BEGIN_MARK, END_MARK, INDEX
+from truekeep.core.model import INDEX
 from truekeep.memory.card import project_slug, short_name, unlinked
+from truekeep.memory.own_blocks import without_rule
 from truekeep.memory.project_files import project_paths
 from truekeep.sessions.packing import (
     LONGEST_PIECE,
@@ -61,7 +62,6 @@ _POINTER = re.compile(
     r"\]\(\s*<?(?:\./)?(?:memory/)?cards/([^()<>#\n]+?\.md)(?=[>)#\s])|\[\[(?:memory/cards/|cards/)?([^\[\]|#\n]+)"
 )
 _WORD = re.compile(r"[a-z0-9]+")
-_OWN_RULE = re.compile(rf"{re.escape(BEGIN_MARK)} rule -->.*?{re.escape(END_MARK)} rule -->", re.DOTALL)
 
 RepositoriesOf = Callable[[Collection[str]], Mapping[str, str]]
 """Returns the repositories of cards by their file names, where they are known."""
@@ -173,7 +173,7 @@ def _documents(read: Read, documents: Sequence[str], place: AgentLocation, cap: 
     learnings = [("learnings", "Learnings", path) for path in documents if path.startswith(".learnings/")]
     files = (("user", "User", USER), ("soul", "Persona", SOUL), *rules, ("tools", "Tools", TOOLS), *learnings)
     for kind, title, path in files:
-        text = plain_text(_OWN_RULE.sub("", read(path) or ""))
+        text = plain_text(without_rule(read(path) or ""))
         text, counted = _without_middle(text, cap.characters, place)
         found = cut(text, lambda *_: 0.0, without=_TEMPLATE_SECTIONS) if text else ()
         filled = [piece for piece in found if not _UNFILLED.match(piece.text)]

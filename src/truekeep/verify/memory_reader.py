@@ -13,6 +13,7 @@ from truekeep.core.file_io import NOT_REGULAR, open_regular
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.card import parse_day
 from truekeep.memory.file_scan import MemoryFile, iter_files, store_of
+from truekeep.memory.own_blocks import blank_rule
 from truekeep.search.file_metadata import describe
 from truekeep.text.encoding import decode_text
 from truekeep.verify.cache import FactsCache, retry_if_damaged
@@ -133,7 +134,7 @@ def read_memory(location: str, shown: str) -> MemoryText | None:
     except OSError:
         return None
     text = decode_text(data) if len(data) <= MAX_FILE_BYTES else None
-    return text_memory(shown, text) if text is not None else None
+    return text_memory(shown, blank_rule(text)) if text is not None else None
 
 
 def text_memory(shown: str, text: str) -> MemoryText:

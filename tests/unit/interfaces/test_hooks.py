@@ -628,7 +628,7 @@ OURS_FOR_THE_BRIEF = {
     "core.host_lease", "text.unicode", "core.errors", "core.file_io", "core.formats",
     "core.machine", "core.repository", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
     "interfaces.hooks", "memory", "memory.card", "memory.file_scan", "memory.frontmatter", "memory.ledger",
-    "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
+    "memory.own_blocks", "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
     "search.file_metadata", "search.index_schema",
     "sessions", "sessions.handover", "sessions.packing", "sessions.session_record", "sessions.state_sections",
     "sessions.wake", "text", "text.encoding",

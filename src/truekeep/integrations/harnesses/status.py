@@ -74,7 +74,7 @@ def _look(name: str, program: str | None, homes: Homes, root: Path | None, cards
     if standing.is_registered:
         problems.extend(_hook_problems(standing.hooks))
         if rule is None and HARNESSES[name].rule_path(homes, root) is not None:
-            problems.append("the closeout rule is neither in this repository nor in the user's instructions")
+            problems.append(_MISSING_RULES[name])
     return Connection(
         harness=name,
         program=program,
@@ -87,6 +87,8 @@ def _look(name: str, program: str | None, homes: Homes, root: Path | None, cards
     )
 
 
+_MISSING_RULE = "the closeout rule is neither in this repository nor in the user's instructions"
+_MISSING_RULES = {"claude": _MISSING_RULE, "codex": _MISSING_RULE, "openclaw": "the checkpoint rule is not in SOUL.md"}
 SPOKEN = {"claude": "Claude Code", "codex": "Codex"}  # harnesses that read hooks when a session starts
 
 

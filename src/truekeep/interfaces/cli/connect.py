@@ -382,7 +382,7 @@ def _check(homes: Homes, root: Path | None, cards: Path | None, harnesses: Seque
                 words[item.program is not None],
                 words[item.is_connected],
                 item.hooks or "none",
-                words[item.has_rule] if item.harness != "openclaw" else "-",
+                words[item.has_rule] if item.has_rule or item.harness != "openclaw" else "-",
                 words[item.has_mcp],
             ]
             for item in found
