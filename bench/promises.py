@@ -52,6 +52,7 @@ PROMISES: dict[str, Promise] = {
     "startup.demo": Promise("startup", "make demo, by the clock", 30, "s"),
     "hooks.session-start": Promise("hooks", "hook SessionStart at 10,000 cards, CPU", 100, "ms"),
     "hooks.stop": Promise("hooks", "hook Stop at 10,000 cards, CPU", 100, "ms"),
+    "hooks.pre-tool-use": Promise("hooks", "hook PreToolUse beyond a bare interpreter, CPU", 30, "ms"),
     "hooks.session-end": Promise("hooks", "hook SessionEnd at 10,000 cards, CPU", 100, "ms"),
     "quality.best": Promise("recall-quality", "measures of all sets in which no other ranking is better", None, ""),
     "quality.memory": Promise("recall-quality", "recall@5, memory set, beside the best other ranking", None, "share"),
