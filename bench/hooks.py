@@ -16,7 +16,7 @@ from truekeep.sessions.checkpoint import Checkpoint
 from truekeep.workspace.workspace import Workspace
 
 CARDS = 10_000
-LESSONS = 400
+LESSONS = 100
 ROUNDS = 15
 PROMISED = ("session-start", "stop", "session-end")
 SCRIPT = "from truekeep.__main__ import main; main()"  # what the installed console script does

@@ -631,7 +631,7 @@ OURS_FOR_THE_BRIEF = {
     "memory.own_blocks", "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
     "search.file_metadata", "search.index_schema",
     "sessions", "sessions.handover", "sessions.packing", "sessions.session_record", "sessions.state_sections",
-    "sessions.wake", "text", "text.encoding",
+    "sessions.tool_warnings", "sessions.wake", "text", "text.encoding",
     "text.instruction_files", "text.linear_regex", "text.markdown_lines", "verify", "verify.cache", "verify.checkouts",
     "verify.claim", "verify.mask_credentials", "verify.line_origins", "verify.memory_reader", "verify.options",
     "verify.resolve", "verify.results", "verify.verdict", "workspace", "workspace.briefing", "workspace.context",

@@ -55,7 +55,7 @@ def test_a_handoff_of_another_harness_is_not_this_sessions(here: Place, harness:
     transcript(here, EDIT * 3)
     left = ["handoff", "new", "--title", "Staging", "--fact", "Staging answers on port 8443", "--card", "staging.md"]
     assert run_cli(*left, "--writer", other, cwd=here.repo).returncode == 0
-    assert "left no memory handoff" in hook(here, "stop", "--for", harness)
+    assert "no memory handoff" in hook(here, "stop", "--for", harness)
     assert run_cli(*left, "--writer", harness, cwd=here.repo).returncode == 0
     hook(here, "session-end", "--for", harness)
     assert record_of("s1", harness).is_closed
@@ -87,7 +87,7 @@ def test_what_was_adopted_is_no_sessions(here: Place, own_home: Path) -> None:
     transcript(here, EDIT * 3)
     done = run_cli("adopt", "claude", "--from", str(memory), "--repo", str(here.repo), cwd=here.repo)
     assert list(here.inbox.glob("*.md")), done.stdout + done.stderr
-    assert "left no memory handoff" in hook(here, "stop")
+    assert "no memory handoff" in hook(here, "stop")
 
 
 def test_what_was_left_before_the_hooks_came_counts(here: Place) -> None:
@@ -162,7 +162,7 @@ def test_a_checkpoint_of_this_session_is_something_left(here: Place, words: list
     assert done.returncode == 0, done.stderr
     assert hook(here, "stop", "--for", harness) == ""
     assert record_of("s1", harness).has_checkpoint
-    assert "left no memory handoff" in hook(here, "stop", "--for", harness, session_id="s2")
+    assert "no memory handoff" in hook(here, "stop", "--for", harness, session_id="s2")
 
 
 @pytest.mark.slow
@@ -171,7 +171,7 @@ def test_where_the_session_is_not_named_the_writer_and_the_place_tell(here: Plac
     transcript(here, EDIT * 3)
     for words in (["--writer", "anna"], ["--writer", "codex"], []):
         assert run_cli("note", "log", "Split it.", *words, cwd=here.repo).returncode == 0
-    assert "left no memory handoff" in hook(here, "stop")
+    assert "no memory handoff" in hook(here, "stop")
     assert run_cli("note", "log", "Split it.", "--writer", "claude", cwd=here.repo).returncode == 0
     hook(here, "session-end")
     assert record_of("s1").is_closed
@@ -183,7 +183,7 @@ def test_a_checkpoint_of_an_earlier_session_does_not_count(here: Place) -> None:
     time.sleep(0.02)
     hook(here, "session-start", source="startup")
     transcript(here, EDIT * 3)
-    assert "left no memory handoff" in hook(here, "stop")
+    assert "no memory handoff" in hook(here, "stop")
 
 
 # --- A machine without a workspace -----------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_what_someone_else_says_is_no_closeout(elsewhere: Place, words: list[str
     name = words[-1] if words else getpass.getuser()
     (left,) = (*elsewhere.inbox.glob("*.md"), *(elsewhere.repo / CODEX).glob("*.md"))
     assert f"truekeep checkpoint, {name} on " in left.read_text()
-    assert "left no memory handoff" in hook(elsewhere, "stop")
+    assert "no memory handoff" in hook(elsewhere, "stop")
 
 
 @pytest.mark.slow
@@ -226,7 +226,7 @@ def test_what_came_from_another_machine_is_no_closeout(here: Place) -> None:
     for path in leave_handoffs(there, here.repo, writer="claude", writers=WRITERS, now=at, machine="vm"):
         os.utime(path, (time.time() + 1, time.time() + 1))
     here.leave(a_handoff(), time.strftime("%Y-%m-%d-0900-x.md", time.gmtime(time.time() - 3 * 86_400)), age=-1)
-    assert "left no memory handoff" in hook(here, "stop")
+    assert "no memory handoff" in hook(here, "stop")
 
 
 # --- OpenClaw --------------------------------------------------------------------------------------------------------
