@@ -227,6 +227,7 @@ def test_other_programs_stay_out(tmp_path: Path) -> None:
         "raw/openclaw/MEMORY.md"
     ]
     assert dict(made.omitted) == {
+        ".openclaw": "what OpenClaw knows of this workspace",
         ".Git": "belongs to another program",
         "memory/.TRUEKEEP": "belongs to another program",
         "other": "a repository of its own",
