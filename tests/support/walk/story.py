@@ -93,7 +93,7 @@ def agents_work(world: World, laptop: Machine, tower: Machine, claude: Agent, co
         " --fact '`CART_TTL` in `app/carts.py` is the only place for the lifetime'"
         " --fact '`merge_carts` in `app/carts.py` joins the carts of one customer' --card carts.md --tag carts",
     )
-    assert "left no memory handoff" in heard
+    assert "no memory handoff" in heard
     laptop.types("truekeep handoff list", "carts-are-kept-for-two-days.md")
     world.tell("On the tower Codex does the same in infra.")
     tower.at("~/repos/infra")
@@ -104,7 +104,7 @@ def agents_work(world: World, laptop: Machine, tower: Machine, claude: Agent, co
         " --summary 'The proxy of `deploy/compose.yml` terminates TLS. Clients that go around it get a reset.'"
         " --fact 'Staging answers on port 8443 only' --card staging-proxy.md --tag proxy",
     )
-    assert "left no memory handoff" in heard
+    assert "no memory handoff" in heard
     world.tell("People leave handoffs, too. This one is for a document that every agent reads:")
     tower.types(
         "truekeep handoff new --type workflow --title 'Releases go out by script' --document TOOLS.md"
