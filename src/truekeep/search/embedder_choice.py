@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from truekeep.core.config import SearchConfig as Settings
 
 LEXICON_FILE = "lexicon.bin"
-CHUNKING = "openclaw 5, 400 tokens, 80 overlap; titles 1; days 1"  # what a chunk is; a change rebuilds the index
+CHUNKING = "sections 1, 1,200 characters; titles 1; days 1"  # what a chunk is; a change rebuilds the index
 _PROBE = "truekeep keeps memory true"
 
 

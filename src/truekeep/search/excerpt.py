@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LINES = 120
 CHARACTERS = 12_000
-_CITATION = re.compile(r"(.+?)#L(\d{1,9})(?:-L?(\d{1,9}))?\Z")
+_CITATION = re.compile(r"(.+?)(?:#L|:L?)(\d{1,9})(?:-L?(\d{1,9}))?\Z")
 
 
 class Excerpt(NamedTuple):
@@ -61,7 +61,7 @@ class NotMemory(BadInput):
 
 
 def parse_citation(wanted: str) -> tuple[str, int | None, int | None]:
-    """A path as it is cited, `path#L5-L9`: the path, its first line, how many."""
+    """A path as it is cited, `path#L5-L9` or `path:5-9`: the path, its first line, how many."""
     match = _CITATION.match(wanted)
     if match is None:
         return wanted, None, None

@@ -8,7 +8,6 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.file_scan import day_in, project_in
 from truekeep.text.markdown_lines import FenceReader
 
@@ -145,12 +144,3 @@ def heading_at(about: About, line: int) -> str:
             trail.pop()
         trail.append((level, text))
     return " > ".join(text for _, text in trail)
-
-
-def is_by_entry(path: str) -> bool:
-    """Whether each list item is a chunk of its own, as in the two curated files."""
-    return path in (INDEX, "USER.md")
-
-
-def is_card(path: str) -> bool:
-    return path.startswith(CARDS + "/")

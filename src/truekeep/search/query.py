@@ -25,6 +25,7 @@ from truekeep.text.words import (
     is_asking,
     split_words,
     stem_key,
+    transliterate,
     word_beginning,
 )
 
@@ -76,11 +77,17 @@ class Query(NamedTuple):
     identifiers: tuple[Identifier, ...]
     spans: tuple[DaySpan, ...]
     corrections: tuple[tuple[str, str], ...] = ()  # what was typed, what the memory knows
+    missing: tuple[str, ...] = ()  # words and identifiers that no chunk has, nor one that they may be misspelt for
     known_share: float = 1.0  # 1 for a question in English, where the embedder has a vector for most words; 0: for none
 
     @property
     def weight(self) -> float:
         return sum(term.weight for term in self.terms)
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether neither the index nor the embedder has a word of it."""
+        return bool(self.terms) and self.known_share == 0 and not any(term.chunks for term in self.terms)
 
 
 def parse_query(
@@ -109,6 +116,8 @@ def parse_query(
         beginning = "" if word in known or (known_share == 1 and word.isascii()) else _beginning_of(word)
         if beginning:
             match = f"({match} OR {quote(beginning)}*)"
+        if (spelling := transliterate(word)) and not (word.isascii() and word in known):
+            match = f"({match} OR {quote(spelling)})"
         count = count_matches(db, match, most)
         if count == 0 and word.isascii() and word not in known:
             found = find_known(db, word)
@@ -122,7 +131,16 @@ def parse_query(
             weight *= _PARTICLE
         terms.append(Term(word, match, count, weight, count >= most, beginning))
     terms.sort(key=lambda term: -term.weight)
-    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections), known_share)
+    missing = _find_missing(db, terms, identifiers)
+    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections), missing, known_share)
+
+
+def _find_missing(db: apsw.Connection, terms: Iterable[Term], identifiers: Iterable[Identifier]) -> tuple[str, ...]:
+    """What no chunk has: identifiers as they were typed, and words. Pairs of CJK characters are not always words."""
+    absent = [identifier for identifier in identifiers if not count_matches(db, phrase_of(identifier), 1)]
+    inside = {word for identifier in absent for word in identifier.words}
+    words = [term.word for term in terms if not term.chunks and term.word not in inside and not cjk_pairs(term.word)]
+    return tuple(identifier.text for identifier in absent) + tuple(words)
 
 
 def _beginning_of(word: str) -> str:

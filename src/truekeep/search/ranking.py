@@ -19,7 +19,6 @@ from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from truekeep.core.model import INDEX
-from truekeep.search.file_metadata import words_of_path
 from truekeep.search.query import Query, variants
 from truekeep.text.words import split_lines, split_words
 
@@ -38,15 +37,13 @@ class RankingWeights(NamedTuple):
     soft: float = 0.15
     exact: float = 0.8
     span: float = 2.5
-    cards: float = 0.35
-    documents: float = 0.18
+    cards: float = 0.6
     pointer: float = -1.5  # a line that only points at a card: the card itself says more
-    age: float = 0.12  # for each doubling of an age counted in quarters of a year
+    age: float = 0.3  # for each doubling of an age counted in quarters of a year
     line: float = 0.15
     line_meaning: float = 0.2
-    title: float = 0.5
     copy: float = -0.8  # in a folder of backups or of old states
-    again: float = 0.65  # taken off for every passage that a file already has among the chosen
+    again: float = 0.4  # taken off for every passage that a file already has among the chosen
 
 
 WEIGHTS = RankingWeights()
@@ -172,14 +169,10 @@ def rank(
     ]
     has_meaning = any(candidate.cosine is not None for candidate in candidates)
     words = standardise([candidate.words for candidate in candidates])
-    own = [matcher.match(candidate.text) for candidate in candidates]
-    named = [have | matcher.match(_names(candidate)) for have, candidate in zip(own, candidates, strict=True)]
-    covered = [(matcher.cover(have), matcher.cover(more)) for have, more in zip(own, named, strict=True)]
-    soft = standardise([cover + weights.title * (more - cover) for cover, more in covered])
+    soft = standardise([matcher.soft(f"{candidate.heading}\n{candidate.text}") for candidate in candidates])
     meaning = standardise([candidate.cosine or 0.0 for candidate in candidates]) if has_meaning else None
     exact = [exactness(query, candidate) for candidate in candidates] if query.identifiers else [0.0] * len(candidates)
     share = sum(exact) / len(exact) if exact else 0.0  # an identifier that all of them have tells nothing
-    stores = {"cards": weights.cards, "documents": weights.documents}
     scored: list[ScoredChunk] = []
     for at, candidate in enumerate(candidates):
         parts = {"words": weights.words * words[at], "soft": weights.soft * soft[at]}
@@ -191,8 +184,8 @@ def rank(
             parts["day"] = weights.span * in_span
         if candidate.path == INDEX and _POINTER.match(candidate.text):
             parts["pointer"] = weights.pointer
-        if authority := stores.get(candidate.store, 0.0):
-            parts["store"] = authority
+        if candidate.store == "cards":
+            parts["store"] = weights.cards
         if _COPY.search(candidate.path):
             parts["copy"] = weights.copy
         if candidate.age_days and candidate.age_days > 0:
@@ -200,10 +193,6 @@ def rank(
         scored.append(ScoredChunk(candidate, sum(parts.values()), parts))
     scored.sort(key=lambda item: (-item.score, item.candidate.path, item.candidate.first))
     return _without_copies(scored)
-
-
-def _names(candidate: ChunkCandidate) -> str:
-    return f"{words_of_path(candidate.path)} {candidate.title} {candidate.heading}"
 
 
 def _without_copies(scored: Sequence[ScoredChunk]) -> list[ScoredChunk]:
@@ -257,7 +246,7 @@ class Passage(NamedTuple):
 
 
 _SILENT = -9.0  # the score of a line that says nothing
-SIZES = (1600, 1200, 900)  # characters of the first passage, the second, and all others
+SIZES = (900, 600)  # characters of the first passage, and of all others
 
 
 def choose_passages(

@@ -189,7 +189,7 @@ def prepare(source: MemoryFile, decayed: DecayRecord | None = None, noted: bytes
         return PreparedFile(source, digest, settled, file_metadata.About("", "", "", ()), [])
     text = strip_notes(mask_lines(left))
     about = file_metadata.describe(source.path, text)
-    chunks = split_chunks(text, by_entry=file_metadata.is_by_entry(source.path))
+    chunks = split_chunks(text)
     blob = "" if about.day or about.day_in_name else blob_id(data)
     return PreparedFile(source, digest, settled, about, chunks, blob=blob)
 

@@ -140,6 +140,8 @@ class Searcher:
         knows = getattr(self.embedder, "knows", None)
         query = parse_query(text, self.db, self._count(), today=today, is_word=knows)
         vector, failure = self._embed(query)
+        if query.is_strange:
+            vector = None  # whatever were nearest to it would be so by chance
         if formula == "openclaw":
             hits = self._openclaw(query, vector, limit, filter_, today, lambda_mmr, half_life)
             return IndexResult(tuple(hits), "hybrid" if vector is not None else "words", query, failure)
@@ -160,6 +162,11 @@ class Searcher:
             not query.identifiers or any("exact" in item.parts for item in ranked)
         )
         return IndexResult(tuple(hits), "hybrid" if vector is not None else "words", query, failure, is_match)
+
+    def find_repositories(self) -> list[str]:
+        """The repositories that memory is of."""
+        rows: Any = self.db.execute("SELECT DISTINCT repository FROM files WHERE repository != '' ORDER BY 1")
+        return [row[0] for row in rows]
 
     # Candidates, by words and by meaning.
 
@@ -401,6 +408,12 @@ def _affordable(query: Query) -> str:
             break
         chosen.append(term.match)
     return " OR ".join(chosen)
+
+
+def is_repository(wanted: str, known: str) -> bool:
+    """Whether a repository is meant by a name, with or without its owner."""
+    wanted, known = (name.lower().removesuffix(".git") for name in (wanted, known))
+    return known == wanted or known.endswith(f"/{wanted}")
 
 
 def _where(filter_: Filter) -> tuple[str, tuple[Any, ...]]:

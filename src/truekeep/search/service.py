@@ -35,7 +35,7 @@ from truekeep.search.index_file import IndexFile, index_in_background
 from truekeep.search.index_schema import open_index
 from truekeep.search.refresh import refresh
 from truekeep.search.scan_cache import scan_cache_of
-from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher
+from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher, is_repository
 from truekeep.search.workspace_files import MemoryFileScanner
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ READ_ONLY = "this workspace is read-only, so its index is not updated"
 TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
 _MAX_QUERY_LENGTH = 100_000
+_MOST_MISSING = 6  # words that a note names
+_MOST_REPOSITORIES = 8
 
 Ask = Callable[[Searcher, Filter], IndexResult]  # the same question for several indexes
 
@@ -158,7 +160,9 @@ class SearchService:
         found = self._with_files(found, left, ask, filter_, limit)
         if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._with_transcripts(found, searcher, ask, filter_, limit)
-        self._note_limits(found)
+        self._note_limits(found, is_complete=not left)
+        if filter_.repository and not found.hits:
+            self._note_unknown_repository(searcher, filter_.repository)
         embedder = searcher.embedder
         return SearchResult(
             hits=found.hits,
@@ -191,16 +195,25 @@ class SearchService:
                 self._file.set_aside(str(error))
         raise AssertionError("unreachable")
 
-    def _note_limits(self, found: IndexResult) -> None:
-        """Note if the hits were found by words alone, or by meaning alone."""
-        if (
-            found.hits
-            and found.mode == "hybrid"
-            and not any(hit.matched and not all("~" in word for word in hit.matched) for hit in found.hits)
-        ):
-            self._note("no memory has these words; these are the nearest in meaning")
+    def _note_limits(self, found: IndexResult, *, is_complete: bool) -> None:
+        """Note what no memory has, and whether the hits were found by words alone, or by meaning alone."""
+        query = found.query
+        if query.missing and is_complete:
+            if any(term.chunks for term in query.terms):
+                self._note(f"no memory has {', '.join(query.missing[:_MOST_MISSING])}")
+            elif found.hits and found.mode == "hybrid":
+                self._note("no memory has these words; these are the nearest in meaning")
+            else:
+                self._note("no memory has these words")
         if found.failure:
             self._note(f"search by meaning failed ({found.failure}); these are found by words alone")
+
+    def _note_unknown_repository(self, searcher: Searcher, name: str) -> None:
+        """Note that no memory is of the repository that was asked for, and of which ones there is memory."""
+        known = searcher.find_repositories()
+        if not any(is_repository(name, one) for one in known):
+            others = f"; there is memory of {', '.join(known[:_MOST_REPOSITORIES])}" if known else ""
+            self._note(f"no memory is of a repository {name}{others}")
 
     def _ready(self, *, transcripts: bool, within: float = 0.0) -> tuple[Searcher, list[MemoryFile]]:
         """The index, as up to date as there is time for, and the files that are not in it."""

@@ -36,6 +36,11 @@ def _cjk_run() -> re.Pattern[str]:
     return re.compile(f"[{_CJK}]+")
 
 
+def count_cjk(text: str) -> int:
+    """How many characters of a text are Chinese, Japanese or Korean."""
+    return sum(map(len, _cjk_run().findall(text)))
+
+
 _HIRAGANA = re.compile(r"[\u3041-\u309f]+\Z")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _HAS_HUMP = re.compile(r"[A-Z](?<=[a-z0-9].)")  # a capital first: that is rare, so most of a text is skipped quickly
@@ -258,6 +263,17 @@ def word_beginning(word: str) -> str:
         if word.endswith(ending) and len(word) - len(ending) >= (4 if is_cyrillic else 5):
             return word[: -len(ending)]
     return word
+
+
+_UMLAUTS = (("ä", "ae"), ("ö", "oe"), ("ü", "ue"), ("ß", "ss"))
+
+
+def transliterate(word: str) -> str:
+    """A German word in its other spelling, with or without umlauts; empty if it has none."""
+    other = word
+    for umlaut, letters in _UMLAUTS:
+        other = other.replace(umlaut, letters) if not word.isascii() else other.replace(letters, umlaut)
+    return other if other != word else ""
 
 
 def content_words(text: str) -> tuple[str, ...]:

@@ -688,11 +688,60 @@ def test_get_reads_nothing_but_memory(guarded: Place, subtests: pytest.Subtests)
 def test_hits_by_meaning_alone_are_told_as_such(memory: Place) -> None:
     """Nobody should take what is merely nearest for an answer."""
     said = "no memory has these words; these are the nearest in meaning"
-    found = search(memory, "xyzzyq quuxle flibberty")
+    found = search(memory, "violin orchestra")
     assert found.hits
     assert said in found.notes
     word = next(word for hit in found.hits for word in hit.text.split() if word.isalpha() and len(word) > 6)
-    assert said not in search(memory, word).notes
+    assert not [note for note in search(memory, word).notes if "no memory" in note]
+
+
+def test_nonsense_finds_nothing(memory: Place) -> None:
+    found = search(memory, "xyzzyq quuxle flibberty")
+    assert (found.hits, found.notes) == ((), ("no memory has these words",))
+
+
+def test_what_no_memory_has_is_named(memory: Place) -> None:
+    remember(memory, "memory/harbour.md", "# Harbour crane\n\nThe crane lifts forty tons. Call `lift_all()` first.\n")
+    found = search(memory, "which harbour dentist repaired the crane with drop_all()")
+    assert found.hits[0].path == "memory/harbour.md"
+    assert [note for note in found.notes if note.startswith("no memory has drop_all, ") and "dentist" in note]
+    assert not search(memory, "harbour crane lift_all()").notes  # a word of the file's name or a heading counts
+
+
+def test_a_repository_that_no_memory_is_of_is_told(memory: Place) -> None:
+    remember(memory, "memory/projects/pier.md", "The pier opens at nine.\n")
+    with memory.open() as workspace:
+        told = workspace.search.find("pier opens", repository="nope").notes
+        assert [note for note in told if note.startswith("no memory is of a repository nope; there is memory of")]
+        assert "pier" in told[-1]
+        assert workspace.search.find("pier opens", repository="PIER").hits
+
+
+@pytest.mark.parametrize(
+    ("written", "asked"), [("Gebäude", "gebaeude"), ("Gebaeude", "Gebäude"), ("Straße", "strasse")]
+)
+def test_umlauts_and_their_transliterations_are_the_same(memory: Place, written: str, asked: str) -> None:
+    remember(memory, "memory/haus.md", f"Wir haben das {written} gestrichen.\n")
+    assert search(memory, asked).hits[0].path == "memory/haus.md"
+    assert not [note for note in search(memory, asked).notes if "no memory" in note]
+
+
+@pytest.mark.parametrize(
+    "wanted", ["memory/lines.md:2", "memory/lines.md:2-2", "memory/lines.md#L2", "memory/lines.md:L2"]
+)
+def test_get_takes_a_line_as_editors_write_it(memory: Place, wanted: str) -> None:
+    remember(memory, "memory/lines.md", "one\ntwo\nthree\n")
+    with memory.open() as workspace:
+        assert workspace.search.get(wanted).text == "two"
+
+
+def test_the_neighbours_of_a_bullet_are_shown_with_it(memory: Place) -> None:
+    """The right bullet alone is often not the answer."""
+    filler = "\n".join(f"- unrelated bullet number {number} about gardening and lawns" for number in range(60))
+    remember(memory, "MEMORY.md", f"{filler}\n\n## Ferry\n- The ferry company is Nordlink\n- It sails at 07:40\n")
+    hit = search(memory, "which ferry company").hits[0]
+    assert "Nordlink" in hit.text
+    assert "07:40" in hit.text
 
 
 def test_get_a_name_that_no_file_can_have(memory: Place) -> None:
