@@ -13,7 +13,6 @@ from truekeep.memory.file_scan import (
     ROOT_FILES,
     ROOT_FOLDERS,
     FileScan,
-    FileStat,
     MemoryFile,
     ScannedFolder,
     list_folder,
@@ -41,12 +40,15 @@ def scan_workspace(root: str, extra: Sequence[str] = ()) -> FileScan:
     memory = scan_files(root, extra)
     seen = {file.path for file in memory.extra}
     folders: list[ScannedFolder] = []
+    large: list[str] = []
     for folder in _walk_documents(root, memory.special_files):
         prefix = f"{folder.shown}/" if folder.shown else ""
         entries = [entry for entry in folder.entries if f"{prefix}{entry[0]}" not in seen]
+        large += [f"{prefix}{name}" for name, info in entries if info[0] > DOCUMENT_LIMIT]
+        entries = [entry for entry in entries if entry[1][0] <= DOCUMENT_LIMIT]
         if entries:
             folders.append(folder._replace(entries=entries))
-    return memory._replace(folders=memory.folders + folders)
+    return memory._replace(folders=memory.folders + folders, large_documents=large)
 
 
 def iter_workspace(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]:
@@ -74,7 +76,7 @@ def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
         finally:
             os.close(opened)
         special += [f"{prefix}{name}" for name in others if prefix]
-        yield ScannedFolder(location, shown, [entry for entry in files if _is_document(prefix, *entry, ignored)])
+        yield ScannedFolder(location, shown, [entry for entry in files if _is_document(prefix, entry[0], ignored)])
         for name in names:
             is_memory = not shown and name in (*ROOT_FOLDERS, "memory")
             if not is_memory and name.lower() not in _OTHERS_FOLDERS:
@@ -83,8 +85,8 @@ def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
                     waiting.append((f"{location}/{name}", path, ignored))
 
 
-def _is_document(prefix: str, name: str, info: FileStat, ignored: tuple[IgnoreRules, ...]) -> bool:
-    if name in _INSTRUCTIONS or (not prefix and name in ROOT_FILES) or info[0] > DOCUMENT_LIMIT:
+def _is_document(prefix: str, name: str, ignored: tuple[IgnoreRules, ...]) -> bool:
+    if name in _INSTRUCTIONS or (not prefix and name in ROOT_FILES):
         return False
     return not (ignored and is_ignored(prefix + name, ignored, is_folder=False))
 

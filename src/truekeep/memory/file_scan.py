@@ -121,6 +121,7 @@ class FileScan(NamedTuple):
     extra: list[MemoryFile]
     unlisted_folders: list[str]  # listing them failed
     special_files: list[str]  # FIFOs, devices and sockets with the name of a memory file
+    large_documents: Sequence[str] = ()  # left out for their size
 
     @property
     def fingerprint(self) -> str:

@@ -133,7 +133,7 @@ class IndexRun(NamedTuple):
             db, changes, embedder, fingerprint=scan.fingerprint, progress=self._step("files")
         )
         changed, removed, embedded = done.files, done.removed, done.embedded
-        notes = [*done.unread]
+        notes = [*done.unread, *(f"{path} is over 1 MB and is not searched" for path in scan.large_documents)]
         failure = done.failure
         if not failure:
             more = self.sessions.refresh(db, embedder, progress=self._step("transcripts"))

@@ -695,6 +695,13 @@ def test_hits_by_meaning_alone_are_told_as_such(memory: Place) -> None:
     assert not [note for note in search(memory, word).notes if "no memory" in note]
 
 
+def test_a_document_that_is_too_large_is_told(memory: Place) -> None:
+    (memory.workspace / "dump.md").write_text("walrus\n" * 150_000)
+    with memory.open() as workspace:
+        assert "dump.md is over 1 MB and is not searched" in workspace.search.index().notes
+        assert not [hit for hit in workspace.search.find("walrus").hits if hit.path == "dump.md"]
+
+
 def test_nonsense_finds_nothing(memory: Place) -> None:
     found = search(memory, "xyzzyq quuxle flibberty")
     assert (found.hits, found.notes) == ((), ("no memory has these words",))
