@@ -36,6 +36,7 @@ _COMMON = 3_000  # in a larger memory: chunks with a word, from which it is comm
 _GUESS = 0.7  # what a guessed word counts, beside a typed one
 _PARTICLE = 0.4  # what two CJK characters count if one of them is a particle
 _MOST_STEMS = 60_000  # among which a misspelt word is looked for
+_KEY_LENGTH = 16
 _ENDING = 6  # letters that a stem may lack
 _ENDINGS = (
     "s",
@@ -140,7 +141,13 @@ def _find_missing(db: apsw.Connection, terms: Iterable[Term], identifiers: Itera
     absent = [identifier for identifier in identifiers if not count_matches(db, phrase_of(identifier), 1)]
     inside = {word for identifier in absent for word in identifier.words}
     words = [term.word for term in terms if not term.chunks and term.word not in inside and not cjk_pairs(term.word)]
-    return tuple(identifier.text for identifier in absent) + tuple(words)
+    names = [identifier.text for identifier in absent]
+    return tuple(name for name in (*names, *words) if not _may_be_key(name))
+
+
+def _may_be_key(word: str) -> bool:
+    """Whether a word may be part of a credential, which the index has masked, so that its absence proves nothing."""
+    return len(word) >= _KEY_LENGTH and word.isalnum() and not word.isalpha() and not word.isdigit()
 
 
 def _beginning_of(word: str) -> str:
