@@ -59,7 +59,9 @@ def running_harness() -> str:
     """The harness that runs this process, judged by its environment variables; "" for a person."""
     if "CLAUDECODE" in os.environ:
         return "claude"
-    return "codex" if any(key.startswith("CODEX_") for key in os.environ) else ""
+    if any(key.startswith("CODEX_") for key in os.environ):
+        return "codex"
+    return "openclaw" if "OPENCLAW_SHELL" in os.environ else ""
 
 
 def this_machine() -> Machine:

@@ -42,6 +42,9 @@ Outcome = Literal["promoted", "routed", "already", "review", "refused"]
 
 WORKSPACE = "~/.openclaw/workspace"  # the default
 WRITERS: Mapping[str, str] = MappingProxyType({"claude": ".claude/memory-handoffs", "codex": ".codex/memory-handoffs"})
+OPENCLAW_INBOX: Mapping[str, str] = MappingProxyType({"openclaw": ".openclaw/memory-handoffs"})
+"""OpenClaw's own, read where it exists: it owns the memory, so nothing is installed for it."""
+
 CARDS = "memory/cards"
 REVIEW = "memory/handoff-inbox"
 ARCHIVE = "memory/archive"
@@ -104,7 +107,7 @@ RULES: dict[str, FindingRule] = {
         "review", "the update would drop lines a person wrote, or restore lines a person removed"
     ),
     "unreadable-card": FindingRule("review", "the existing card's frontmatter cannot be preserved", binding=True),
-    "other-repository": FindingRule("review", "the card came from another repository"),
+    "other-repository": FindingRule("review", "the card came from another repository, or from one of the same name"),
     "older-than-card": FindingRule("review", "the handoff was written before the card's last update"),
     "near-duplicate": FindingRule("review", "another card says nearly the same"),
     "same-topic": FindingRule("review", "another card has the same topic"),
@@ -114,7 +117,8 @@ RULES: dict[str, FindingRule] = {
     "lesson": FindingRule("review", "agents are shown corrections and gating policies before they begin"),
     "unclear-lesson": FindingRule("review", "the correction or gating policy cannot be read", binding=True),
     "same-heading": FindingRule("review", "the document already has a section with this heading and other text"),
-    "two-values": FindingRule("review", "another card states a different value (reported by `card write`)"),
+    "likely-covered": FindingRule("review", "another card is likely about the same"),
+    "two-values": FindingRule("review", "another card says otherwise"),
     "not-taken": FindingRule(
         "review",
         "ingest skips this file: because of its name, because it is a link, or because its repository cannot be read",
@@ -127,7 +131,15 @@ RULES: dict[str, FindingRule] = {
     "instruction": FindingRule("review", "the text gives orders to the agent that will read it"),
     "own-words": FindingRule("review", "the text repeats what truekeep itself showed the agent"),
     "refuted": FindingRule("review", "the current code refutes a claim in the text"),
+    "not-durable": FindingRule(
+        "review", "most of it does not last, or is kept better in code, git, a task list or a settings file"
+    ),
     # Hints, which do not prevent filing.
+    "added-to": FindingRule("promote", "a card covers the topic: what is new is added to it, nothing is dropped"),
+    "right-store": FindingRule(
+        "promote", "it belongs to another store than the one that was named, and is filed there"
+    ),
+    "related-card": FindingRule("promote", "a card of another repository is about the same"),
     "moved-since": FindingRule("promote", "something moved since the handoff was written; the new location is filed"),
     "unknown-type": FindingRule("promote", "the type is not one of the eight"),
     "no-title": FindingRule("promote", "there is no title"),
@@ -145,6 +157,7 @@ RULES: dict[str, FindingRule] = {
     "code-layout": FindingRule("promote", "where code lives is better read from the code"),
     "git-history": FindingRule("promote", "who changed what is better read from git"),
     "fix-recipe": FindingRule("promote", "the fix is in the code; the commit says why"),
+    "config-preference": FindingRule("promote", "a settings file of an editor, shell or formatter holds it"),
 }
 
 

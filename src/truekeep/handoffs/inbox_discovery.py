@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.errors import BadInput
+from truekeep.core.model import OPENCLAW_INBOX
 from truekeep.core.state_dir import STATE, SYNCED
 from truekeep.handoffs.inbox import Inbox, InboxReader, SkippedFile, find_inboxes
 from truekeep.handoffs.sync.contact_history import read_history
@@ -28,7 +29,8 @@ def all_inboxes(home: Path, config: Config, repositories: Sequence[Path] | None 
     for root in roots:
         if not root.is_dir():
             raise BadInput(f"{root} is not a folder", hint="give the repository's root with --repo")
-    found = find_inboxes([Path(os.path.abspath(root)) for root in roots] + [home], config.writers)
+    writers = {**OPENCLAW_INBOX, **config.writers}
+    found = find_inboxes([Path(os.path.abspath(root)) for root in roots] + [home], writers)
     return found if repositories is not None else [*found, *_synced_inboxes(home / STATE, config)]
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 
 from truekeep.core import file_io
 from truekeep.core.file_io import ChangedSince, FileStamp, UnsafePath
+from truekeep.core.harness_paths import find_homes
+from truekeep.core.machine import below_home
 from truekeep.core.model import CARDS, DOCUMENTS, INDEX, PROTECTED
-from truekeep.handoffs.policy.decision import Decision, HandEdits, MemoryView
+from truekeep.core.state_dir import STATE
+from truekeep.handoffs.policy.decision import CardOnTopic, CardValue, Decision, HandEdits, MemoryView
+from truekeep.handoffs.policy.instructed import InstructionLine, read_instructions
 from truekeep.memory.blame import BEFORE, BY_HAND, line_owners
 from truekeep.memory.card import (
     REFERENCE_FOLDERS,
@@ -22,18 +27,22 @@ from truekeep.memory.card import (
     parse_journal,
     project_slug,
     short_name,
-    words_of,
 )
+from truekeep.memory.covering import compare_words, judge_covering
+from truekeep.memory.file_scan import read_memory_file
 from truekeep.memory.ledger import Ledger
 from truekeep.memory.project_files import project_paths
-from truekeep.memory.similarity import Catalog, Sketch, topic_key
+from truekeep.memory.similarity import Catalog, Sketch, hash_words, topic_key
 from truekeep.memory.staging import MemoryFiles, Staging
 from truekeep.memory.unindexed_cards import Consolidation
+from truekeep.memory.values import find_values
+from truekeep.search.meaning import likeness_of_meaning
 from truekeep.text.encoding import decode_text
 from truekeep.verify.content_verifier import ContentCheck, ContentVerifier
 
 INSTRUCTION_FILES = ("CLAUDE.md", "AGENTS.md")
 _INSTRUCTION_LIMIT = 262_144
+_MAX_CARDS_WITH_VALUES = 32
 _NOT_PROJECT_FILES = frozenset(
     (*DOCUMENTS, *PROTECTED, *INSTRUCTION_FILES, "BOOT.md", "CHANGELOG.md", "GEMINI.md", "README.md")
 )
@@ -58,7 +67,7 @@ class StoredMemoryView(MemoryView):
         self._verifier = verifier
         self._merged: Consolidation | None = None
         self._name = ""
-        self._instructions: dict[Path, str] = {}
+        self._instructions: dict[Path, tuple[InstructionLine, ...]] = {}
         self._repository: Path | None = None
 
     @property
@@ -182,6 +191,47 @@ class StoredMemoryView(MemoryView):
     def find_near(self, candidate: Sketch, name: str) -> str | None:
         return self._catalog.find_near(candidate, name)
 
+    def find_on_topic(self, card: Card, candidate: Sketch) -> list[CardOnTopic]:
+        """Other cards about the topic of a card, the surest first."""
+        catalog = self._catalog
+        found: list[CardOnTopic] = []
+        for name in catalog.find_on_topic(candidate.words, card.name):
+            other = self._card_at(name)
+            known = catalog.read_sketch(name)
+            if known is None or other.problem:
+                continue
+            overlap = compare_words(candidate.words, known.words, catalog.count, catalog.total)
+            certainty = judge_covering(overlap, partial(self._likeness, card, other))
+            if certainty:
+                found.append(CardOnTopic(card=other, certainty=certainty))
+        return sorted(found, key=lambda item: item.certainty != "same")
+
+    def _likeness(self, one: Card, other: Card) -> float:
+        texts = [f"{card.topic}\n{card.body}" for card in (one, other)]
+        return likeness_of_meaning(*texts, state=str(Path(self._vault.root) / STATE))
+
+    def find_stated(self, kind: str, subject: str, name: str) -> list[CardValue]:
+        """The values that other cards give to a thing."""
+        found: list[CardValue] = []
+        for other in self._catalog.find_with_words(hash_words(subject), name)[:_MAX_CARDS_WITH_VALUES]:
+            card = self._card_at(other)
+            lines = card.body.split("\n")
+            before = card.render().count("\n") - card.body.count("\n")
+            for value in find_values(card.body, topic=card.topic, repository=card.repository):
+                if (value.kind, value.subject) == (kind, subject):
+                    text = lines[value.line - 1].strip()
+                    found.append(
+                        CardValue(
+                            path=card.path,
+                            topic=card.topic,
+                            repository=card.repository,
+                            value=value,
+                            line=before + value.line,
+                            text=text,
+                        )
+                    )
+        return found
+
     def hand_edits(self, path: str) -> HandEdits:
         """Lines of a card on disk that truekeep did not write, and truekeep's lines that were removed."""
         data = self._staging.found(path)
@@ -197,14 +247,14 @@ class StoredMemoryView(MemoryView):
         ours = {line.strip() for line in (decode_text(last) or "").split("\n")}
         return HandEdits(written=written, older=older, removed=ours - set(lines) - {""})
 
-    def instructions(self) -> str:
-        """The normalised lines of the repository's instruction files."""
+    def instructions(self) -> Sequence[InstructionLine]:
+        """The lines of the repository's instruction files."""
         root = self._repository
         if root is None:
-            return ""
+            return ()
         known = self._instructions.get(root)
         if known is None:
-            known = self._instructions[root] = _read_instructions(root)
+            known = self._instructions[root] = _read_instructions(root) + _read_user_instructions()
         return known
 
 
@@ -242,17 +292,28 @@ def _is_file(vault: MemoryFiles, path: str) -> bool:
     return False
 
 
-def _read_instructions(root: Path) -> str:
-    lines: list[str] = []
+def _read_instructions(root: Path) -> tuple[InstructionLine, ...]:
+    lines: list[InstructionLine] = []
     try:
         folder = file_io.open_root(str(root))
     except OSError:
-        return ""
+        return ()
     try:
         for name in INSTRUCTION_FILES:
             with suppress(OSError, UnsafePath, ChangedSince):
                 data, _ = file_io.read_file(folder, name, limit=_INSTRUCTION_LIMIT)
-                lines += [" ".join(words_of(line)) for line in (decode_text(data) or "").split("\n")]
+                lines += read_instructions(name, decode_text(data) or "")
     finally:
         os.close(folder)
-    return "\n".join(line for line in lines if line)
+    return tuple(lines)
+
+
+def _read_user_instructions() -> tuple[InstructionLine, ...]:
+    """What the user's own instruction files tell every session on this machine."""
+    homes = find_homes()
+    lines: list[InstructionLine] = []
+    for path in (homes.claude / "CLAUDE.md", homes.codex / "AGENTS.md"):
+        with suppress(OSError):
+            data, _ = read_memory_file(str(path))
+            lines += read_instructions(below_home(path, homes.home), decode_text(data[:_INSTRUCTION_LIMIT]) or "")
+    return tuple(lines)

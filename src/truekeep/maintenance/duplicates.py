@@ -12,7 +12,6 @@ bench/doubles.py; `python -m bench upkeep` counts both.
 from __future__ import annotations
 
 import math
-import re
 import struct
 from array import array
 from collections.abc import Callable, Iterable, Iterator
@@ -28,9 +27,18 @@ from truekeep.maintenance.survey.reader import hash_word
 from truekeep.maintenance.survey.service import Survey
 from truekeep.memory.card import OWNED_KEYS, Card, parse_card, subject_of, with_subject, words_of
 from truekeep.memory.contradictions import find_variant, statements_of
+from truekeep.memory.covering import (
+    all_words_of,
+    compare_words,
+    have_other_numbers,
+    judge_covering,
+    name_other_things,
+    names_of,
+    numbers_of,
+)
 from truekeep.memory.frontmatter import Field, Frontmatter, quote
 from truekeep.memory.merge import merge_texts
-from truekeep.memory.similarity import NEAR_DUPLICATE, likeness, sketch
+from truekeep.memory.similarity import NEAR_DUPLICATE, Catalog, likeness, sketch
 from truekeep.memory.values import agree, find_values
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
@@ -40,6 +48,7 @@ from truekeep.text.words import STOP, cjk_pairs
 BY = "tidy duplicates"
 SAME_WORDS = 0.6  # of two cards' words, by how telling they are: enough on its own
 SAME_SENSE = 0.3  # with vectors that agree
+SAME_TOPIC = 0.12  # with names that few cards have
 AGREEING = 0.85  # cosine from which two vectors do; less is enough where more words are the same
 CONTAINED = 0.8  # of the smaller card's words, where the larger one has more numbers
 ALL_SAID = 0.88  # of the smaller card's words: the larger one says all of it
@@ -83,13 +92,16 @@ def _note_method(survey: Survey, sense: Sense) -> None:
         survey.store_result("sense", "", "meaning" if is_there else _WORDS_ALONE)
 
 
-def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
-    """Compare changed cards with those that may say the same. Gives the number of changed cards."""
+def compare_fresh(survey: Survey, read: Read, sense: Sense, catalog: Catalog | None = None) -> int:
+    """Compare changed cards with those that may say the same. Gives the number of changed cards.
+
+    With a `catalog`, cards that ingest would have made one are found as well.
+    """
     _note_method(survey, sense)
     fresh = [int(str(row[0])) for row in survey.db.execute("SELECT card FROM uncompared_cards ORDER BY card")]
     if not fresh:
         return 0
-    comparison = _Comparison(survey.db, read, sense, total=survey.count("cards"), fresh=len(fresh))
+    comparison = _Comparison(survey.db, read, sense, catalog, total=survey.count("cards"), fresh=len(fresh))
     for start in range(0, len(fresh), _READ_ALL_COUNTS_FROM):
         with transaction(survey.db):
             for card in fresh[start : start + _READ_ALL_COUNTS_FROM]:
@@ -103,8 +115,10 @@ def compare_fresh(survey: Survey, read: Read, sense: Sense) -> int:
 class _Comparison:
     """Compares cards: first their words in the survey; only near ones are read."""
 
-    def __init__(self, db: apsw.Connection, read: Read, sense: Sense, *, total: int, fresh: int) -> None:
-        self._db, self._sense = db, sense
+    def __init__(
+        self, db: apsw.Connection, read: Read, sense: Sense, catalog: Catalog | None, *, total: int, fresh: int
+    ) -> None:
+        self._db, self._sense, self._catalog = db, sense, catalog
         self._total = max(total, _MIN_TOTAL_CARDS)
         self._enough = min(_PLENTY, max(_ENOUGH, _MAX_COMPARISONS // max(1, fresh)))
         rows: Any = db.execute("SELECT word, cards FROM word_counts") if fresh > _READ_ALL_COUNTS_FROM else ()
@@ -120,6 +134,9 @@ class _Comparison:
         words = set(self._words(card))
         for other in self._candidates(card):
             shared, contained = self._shared(card, words, other)
+            if self._covers(card, other, shared):
+                yield other, shared
+                continue
             if shared < SAME_SENSE and contained < ALL_SAID:
                 continue
             own, theirs = self._card(card), self._card(other)
@@ -132,6 +149,27 @@ class _Comparison:
                 continue
             if find_variant(own.body, theirs.body, (own.topic, theirs.topic)) is None:
                 yield other, shared
+
+    def _covers(self, one: int, other: int, shared: float) -> bool:
+        """Whether ingest would have added the one card's text to the other card, or the other way round."""
+        if self._catalog is None or shared < SAME_TOPIC:
+            return False
+        first, second = self._card(one), self._card(other)
+        if first is None or second is None or first.problem or second.problem:
+            return False
+        if first.repository != second.repository or have_other_numbers(first.topic, second.topic):
+            return False
+        count, total = self._catalog.count, self._catalog.total
+        mine, theirs = sketch(first).words, sketch(second).words
+        cosine = self._sense.cosine(self._path(one), self._path(other))
+        for text, card in ((mine, theirs), (theirs, mine)):
+            overlap = compare_words(text, card, count, total)
+            if judge_covering(overlap, lambda: 1.0 if cosine is None else cosine) == "same":
+                return (
+                    not name_other_things(first, second)
+                    and find_variant(first.body, second.body, only_framed=True) is None
+                )
+        return False
 
     def _candidates(self, card: int) -> list[int]:
         """The cards that share the most of a card's rarest words, and those that say little else."""
@@ -198,10 +236,10 @@ def _may_be_one(one: Card, other: Card, *, is_contained: bool) -> bool:
     """
     if one.repository and other.repository and one.repository != other.repository:
         return False
-    first, second = _numbers(one), _numbers(other)
+    first, second = numbers_of(one), numbers_of(other)
     if first != second and not (is_contained and (first <= second or second <= first)):
         return False
-    return not (_names(one) - _all_words(other) and _names(other) - _all_words(one))
+    return not (names_of(one) - all_words_of(other) and names_of(other) - all_words_of(one))
 
 
 def says_something(card: Card) -> bool:
@@ -209,31 +247,6 @@ def says_something(card: Card) -> bool:
     said = " ".join(text for text, _ in statements_of(card.body))
     words = {word for word in words_of(said) if len(word) > 1 and word not in STOP and word not in _BLANK}
     return len(words) >= _MIN_WORDS or len(cjk_pairs(said)) >= 2 * _MIN_WORDS
-
-
-_LIST_MARK = re.compile(r"(?m)^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_NAME = re.compile(r"(?<=[a-z0-9,;:)(] )[A-Z][\w-]+")  # where no sentence begins
-
-
-def _numbers(card: Card) -> set[str]:
-    """The numbers of a card, those of its lists left out."""
-    return {word for word in words_of(_LIST_MARK.sub("", card.body)) if word[0].isdigit()}
-
-
-def _names(card: Card) -> set[str]:
-    """The names in a card."""
-    text = f"{card.topic}\n{_LIST_MARK.sub('', card.body)}"
-    return {word for name in _NAME.findall(text) for word in words_of(name)}
-
-
-def names_in(statement: str) -> set[str]:
-    """The names and numbers in a statement."""
-    names = {word for name in _NAME.findall(statement) for word in words_of(name)}
-    return names | {word for word in words_of(statement) if word[0].isdigit()}
-
-
-def _all_words(card: Card) -> set[str]:
-    return {*words_of(card.topic), *words_of(card.body)}
 
 
 def find_doubles(survey: Survey) -> list[DuplicatePair]:

@@ -23,12 +23,12 @@ from typing import NamedTuple
 
 from truekeep.core.model import CARDS
 from truekeep.handoffs.format import compose_handoff, slugify
-from truekeep.maintenance.duplicates import names_in
 from truekeep.maintenance.proposals import Idea
 from truekeep.maintenance.survey.reader import hash_word, statement_words
 from truekeep.maintenance.survey.service import Survey
 from truekeep.memory.card import Card, parse_card, words_of
 from truekeep.memory.contradictions import differ_in, find_variant
+from truekeep.memory.covering import names_in
 from truekeep.memory.values import find_values
 from truekeep.text.durability import find_hints
 from truekeep.text.encoding import decode_text

@@ -34,7 +34,15 @@ MAX_WAITING = 20  # proposals of one kind: a person with hundreds to decide on d
 CHANGED = 1 / 3  # of a card's words: from here on, a rejected merge may be proposed again
 _REASON_CHARS = 300
 _DANGERS = ("instruction", "hidden-text", "own-words", "conflict-markers")
-_FLEETING = ("relative-time", "dangling-reference", "task-state", "code-layout", "git-history", "fix-recipe")
+_FLEETING = (
+    "relative-time",
+    "dangling-reference",
+    "task-state",
+    "code-layout",
+    "git-history",
+    "fix-recipe",
+    "config-preference",
+)
 _MAX_FINDINGS = 3  # of the policy in a draft's reasons
 
 

@@ -132,13 +132,20 @@ def statements_of(text: str) -> list[tuple[str, str]]:
     return found
 
 
-def find_variant(one: str, other: str, topics: tuple[str, str] = ("", "")) -> Variant | None:
-    """The first pair of statements that contradict each other in nearly the same words; else the topics, if they do."""
+def find_variant(
+    one: str, other: str, topics: tuple[str, str] = ("", ""), *, only_framed: bool = False
+) -> Variant | None:
+    """The first pair of statements that contradict each other in nearly the same words; else the topics, if they do.
+
+    `only_framed`: only pairs that are one sentence with something exchanged in it.
+    """
     mine, theirs = ([_Statement(*said) for said in statements_of(body)] for body in (one, other))
     about, subject = (_Statement(topic) for topic in topics)
     here = {word for item in (*mine, about) for word in item.all}
     there = {word for item in (*theirs, subject) for word in item.all}
     for first, second in _side_by_side(mine, theirs):
+        if only_framed and _ratio(first, second) < FRAME_RATIO:
+            continue
         why = _differ(first, second, here, there)
         if why:
             return Variant(first.text, second.text, why)

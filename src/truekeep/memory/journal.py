@@ -19,6 +19,7 @@ from truekeep.text.injection import find_instructions
 from truekeep.text.markdown import TooComplex, outline, strip_comments
 from truekeep.text.secrets.scanner import withhold
 
+HARNESS_NAMES = ("claude", "codex", "openclaw")
 STATUS = "Status"  # the one section that an entry from elsewhere may replace, in a project's file only
 _TITLES = {
     "day": "{}",
@@ -281,6 +282,7 @@ def _said(match: re.Match[str] | None, known: HandoffSource) -> _StatementTime:
 def _author_and_claim(claim: str | None, known: HandoffSource) -> tuple[str, str]:
     """The author as the host knows it, and the author that the entry claims if that differs.
 
+    People have no inbox of their own: what they log travels in a harness's, with their name on the machine it is from.
     If the host does not know the machine, the entry's own counts: handoffs may arrive in ways unknown to the host.
     """
     by = author_label(known.writer, known.repository, known.machine)
@@ -295,6 +297,8 @@ def _author_and_claim(claim: str | None, known: HandoffSource) -> tuple[str, str
     is_same_name = name.strip() in ("", author_label(known.writer, "")) or (bool(there) and who == there)
     if is_same_name and (not there or on in ("", there)) and is_same_place:
         return author_label(known.writer, known.repository, known.machine or on), ""
+    if there and on == there and is_same_place and name.strip() not in HARNESS_NAMES:
+        return author_label(name.strip(), known.repository, known.machine), ""  # a person: no inbox is theirs
     return by, who if is_same_place else claim
 
 

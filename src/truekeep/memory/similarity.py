@@ -1,8 +1,8 @@
 """The catalogue of cards, .truekeep/catalog.sqlite: which names and topics are taken, and which cards are alike.
 
 Derived from the cards and safe to delete. The first question of a run compares it with the folder of cards and reads
-only what changed. Near-duplicates are found by banded min-hashes of the words, so looking up one card never means
-looking at all of them.
+only what changed. Near-duplicates are found by banded min-hashes of the words, cards on the same topic by the rarest
+words that they share, so looking up one card never means looking at all of them.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import os
 import re
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice, pairwise
@@ -25,6 +26,7 @@ from truekeep.core.formats import CATALOG
 from truekeep.core.model import CARDS
 from truekeep.core.sqlite import DAMAGE, transaction
 from truekeep.memory.card import Card, parse_card, short_name, words_of
+from truekeep.memory.covering import MIN_SHARED_WORDS, NO_WORDS, TopicWords, weight_of
 from truekeep.memory.file_scan import (
     FILE_COLUMNS,
     MemoryFile,
@@ -37,10 +39,16 @@ from truekeep.memory.file_scan import (
 from truekeep.memory.staging import MemoryFiles
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import withhold
+from truekeep.text.words import STOP, stem_key
 
 NEAR_DUPLICATE = 0.75  # the share of common word pairs from which two cards say nearly the same
 _BINS = 24  # taken two by two
 _CARDS_PER_INSERT = 512
+_MAX_TOPIC_WORDS = 120  # of one card
+_MAX_COUNTED = 256  # cards that have a word; more tell nothing
+_WORDS_LOOKED_UP = 24  # of a text, the rarest ones
+_CANDIDATES = 8
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w+|[a-z]+\d\w*|[a-z]+[A-Z]\w+")
 _PLAIN_WORD = rb"\w+"
 _MIX = 0x9E37_79B9_7F4A_7C15  # spreads bits; any large odd number does
 _MIX_LOW = _MIX & 0xFFFF_FFFF  # all of it that matters where 32 bits are kept
@@ -51,13 +59,15 @@ SCHEMA = Schema(
 CREATE TABLE files ({FILE_COLUMNS});
 CREATE TABLE card (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, folded TEXT NOT NULL, topic TEXT NOT NULL, repository TEXT NOT NULL,
-  bands BLOB NOT NULL               -- its rows in band, so that they can be removed
+  bands BLOB NOT NULL,              -- its rows in band, so that they can be removed
+  words BLOB NOT NULL               -- its rows in word
 );
 CREATE INDEX card_folded ON card(folded);
 CREATE INDEX card_topic ON card(topic);
 CREATE TABLE band (key INTEGER NOT NULL, card INTEGER NOT NULL, PRIMARY KEY (key, card)) WITHOUT ROWID;
+CREATE TABLE word (key INTEGER NOT NULL, card INTEGER NOT NULL, PRIMARY KEY (key, card)) WITHOUT ROWID;
 """,
-    required=("files", "card", "band"),
+    required=("files", "card", "band", "word"),
 )
 
 
@@ -69,6 +79,7 @@ class Sketch:
     repository: str  # within which the topic is unique
     pairs: frozenset[int]
     bands: tuple[int, ...]
+    words: TopicWords = NO_WORDS
 
 
 def sketch(card: Card) -> Sketch:
@@ -77,7 +88,26 @@ def sketch(card: Card) -> Sketch:
     pairs = frozenset([(a * _MIX_LOW + b) & 0xFFFF_FFFF for a, b in pairwise(map(zlib.crc32, words))])
     family = zlib.crc32(b" ".join(numbers))
     bands = _bands(pairs, family) if len(pairs) >= 8 else ()
-    return Sketch(topic_key(withhold(card.topic)), card.repository, pairs, bands)
+    topic = withhold(card.topic)
+    return Sketch(topic_key(topic), card.repository, pairs, bands, topic_words(topic, card.body))
+
+
+def topic_words(topic: str, body: str) -> TopicWords:
+    """The words by which texts on one topic are found."""
+    own = _hashes(words_of(topic))
+    every = dict.fromkeys((*own, *_hashes(words_of(body))))
+    names = _hashes(word.lower() for word in _IDENTIFIER.findall(f"{topic}\n{body}"))
+    kept = frozenset(islice(every, _MAX_TOPIC_WORDS))
+    return TopicWords(frozenset(own), kept, frozenset(names) & kept)
+
+
+def hash_words(text: str) -> list[int]:
+    """The words of a text as a catalogue knows them."""
+    return _hashes(words_of(text))
+
+
+def _hashes(words: Iterable[str]) -> list[int]:
+    return [zlib.crc32(stem_key(word).encode()) for word in words if len(word) > 1 and word not in STOP]
 
 
 def _words(text: str) -> tuple[list[bytes], list[bytes]]:
@@ -134,10 +164,14 @@ class Catalog:
         self._staged_folded: dict[str, str] = {}
         self._staged_topics: dict[str, dict[str, str]] = {}  # by topic and repository
         self._staged_bands: dict[int, str] = {}
+        self._staged_words: dict[int, set[str]] = {}
+        self._counts: dict[int, int] = {}
+        self._total = -1
 
     def close(self) -> None:
         self._database.close()
         self._refreshed = None
+        self._forget_counts()
 
     # Questions.
 
@@ -191,6 +225,68 @@ class Catalog:
                 return str(other)
         return None
 
+    def find_on_topic(self, words: TopicWords, name: str) -> list[str]:
+        """Other cards that share the most of a text's rarest words, the best first."""
+        rarest = [word for word in sorted(words.every, key=self.count) if self.count(word) < _MAX_COUNTED]
+        chosen = rarest[:_WORDS_LOOKED_UP]
+        found: Counter[str] = Counter()
+        score: dict[str, float] = {}
+        weights = {word: weight_of(self.count(word), self.total) for word in chosen}
+        for word, other in self._with_words(chosen):
+            found[other] += 1
+            score[other] = score.get(other, 0.0) + weights[word]
+        likely = (other for other, count in found.items() if count >= MIN_SHARED_WORDS and other != name)
+        return sorted(likely, key=lambda other: (-score[other], other))[:_CANDIDATES]
+
+    def find_with_words(self, words: Collection[int], name: str) -> list[str]:
+        """Other cards that have all of these words; none if even the rarest is in very many."""
+        chosen = set(words)
+        if not chosen or min(map(self.count, chosen)) >= _MAX_COUNTED:
+            return []
+        rarest = min(chosen, key=self.count)
+        found: Counter[str] = Counter(other for _, other in self._with_words([rarest]))
+        for word in chosen - {rarest}:
+            found.update(other for other in found if self._has_word(other, word))
+        return sorted(other for other, count in found.items() if count == len(chosen) and other != name)
+
+    def count(self, word: int) -> int:
+        """How many cards have a word, counted up to a limit."""
+        known = self._counts.get(word)
+        if known is None:
+            query = "SELECT count(*) FROM (SELECT 1 FROM word WHERE key = ? LIMIT ?)"
+            known = self._counts[word] = int(self._query(query, (word, _MAX_COUNTED))[0][0])
+        return known + len(self._staged_words.get(word, ()))
+
+    @property
+    def total(self) -> int:
+        if self._total < 0:
+            self._total = int(self._query("SELECT count(*) FROM card", ())[0][0])
+        return self._total + len(self._staged)
+
+    def _with_words(self, words: Collection[int]) -> Iterator[tuple[int, str]]:
+        """The cards of each word, staged ones included."""
+        marks = ",".join("?" * len(words))
+        query = f"SELECT key, name FROM word JOIN card ON card.id = word.card WHERE key IN ({marks})"  # noqa: S608
+        for word, name in self._query(query, tuple(words)) if words else ():
+            if name not in self._staged:
+                yield int(word), str(name)
+        for word in words:
+            yield from ((word, name) for name in self._staged_words.get(word, ()))
+
+    def _has_word(self, name: str, word: int) -> bool:
+        if name in self._staged:
+            return word in self._staged[name].words.every
+        query = "SELECT 1 FROM card JOIN word ON word.card = card.id WHERE folded = ? AND name = ? AND key = ?"
+        return bool(self._query(query, (name.casefold(), name, word)))
+
+    def _forget_counts(self) -> None:
+        self._counts.clear()
+        self._total = -1
+
+    def read_sketch(self, name: str) -> Sketch | None:
+        """The sketch of a card, staged or on disk; None if there is none."""
+        return self._read_sketch(name)
+
     @contextmanager
     def snapshot(self) -> Iterator[None]:
         """Answer many questions in one read transaction, which saves a lock for each.
@@ -237,6 +333,8 @@ class Catalog:
         self._staged_topics.setdefault(card_sketch.topic, {})[card_sketch.repository] = name
         for key in card_sketch.bands:
             self._staged_bands[key] = name
+        for word in card_sketch.words.every:
+            self._staged_words.setdefault(word, set()).add(name)
 
     def unstage(self) -> None:
         """Forget the staged cards: the batch was not written."""
@@ -244,6 +342,7 @@ class Catalog:
         self._staged_folded.clear()
         self._staged_topics.clear()
         self._staged_bands.clear()
+        self._staged_words.clear()
 
     def forget(self) -> None:
         """Forget the staged cards and compare with the folder again: some of them may have been written."""
@@ -269,6 +368,7 @@ class Catalog:
         except (apsw.Error, *DAMAGE):
             self.close()  # the next question compares with the folder
         self.unstage()
+        self._forget_counts()
 
     def _find_written(self, name: str, stamp: FileStamp) -> MemoryFile | None:
         """A card as it was just written; None if it is another file by now, which the next comparison reads."""
@@ -316,14 +416,17 @@ class Catalog:
         waiting = iter(cards)
         while batch := list(islice(waiting, _CARDS_PER_INSERT)):
             keys: list[tuple[int, int]] = []
+            words: list[tuple[int, int]] = []
             for file, card_sketch, is_certain in batch:
                 known: Any = db.execute("SELECT id FROM files WHERE path = ?", (file.path,)).get
                 if known is not None:
                     _drop(db, known)
                 card = _insert(db, file, card_sketch, is_certain)
                 keys += [(key, card) for key in card_sketch.bands]
+                words += [(word, card) for word in card_sketch.words.every]
             # Sorted, each page of a large catalogue is touched once, and not once for each key.
             db.executemany("INSERT OR IGNORE INTO band VALUES (?, ?)", sorted(keys))
+            db.executemany("INSERT OR IGNORE INTO word VALUES (?, ?)", sorted(words))
 
 
 def _name_of(file: MemoryFile) -> str:
@@ -339,14 +442,16 @@ def _insert(db: apsw.Connection, file: MemoryFile, card_sketch: Sketch, is_certa
     card = db.last_insert_rowid()
     name = _name_of(file)
     bands = array("q", card_sketch.bands).tobytes()
-    row = (card, name, name.casefold(), card_sketch.topic, card_sketch.repository, bands)
-    db.execute("INSERT INTO card VALUES (?, ?, ?, ?, ?, ?)", row)
+    words = array("I", card_sketch.words.every).tobytes()
+    row = (card, name, name.casefold(), card_sketch.topic, card_sketch.repository, bands, words)
+    db.execute("INSERT INTO card VALUES (?, ?, ?, ?, ?, ?, ?)", row)
     return card
 
 
 def _drop(db: apsw.Connection, card: int) -> None:
-    rows: list[Any] = db.execute("SELECT bands FROM card WHERE id = ?", (card,)).fetchall()
-    for (packed,) in rows:
-        db.executemany("DELETE FROM band WHERE key = ? AND card = ?", [(key, card) for key in array("q", packed)])
+    rows: list[Any] = db.execute("SELECT bands, words FROM card WHERE id = ?", (card,)).fetchall()
+    for bands, words in rows:
+        db.executemany("DELETE FROM band WHERE key = ? AND card = ?", [(key, card) for key in array("q", bands)])
+        db.executemany("DELETE FROM word WHERE key = ? AND card = ?", [(key, card) for key in array("I", words)])
     db.execute("DELETE FROM card WHERE id = ?", (card,))
     db.execute("DELETE FROM files WHERE id = ?", (card,))

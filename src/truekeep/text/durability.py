@@ -17,6 +17,12 @@ from truekeep.text.linear_regex import compile_linear
 from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.text.unicode import clip
 
+NOT_DURABLE = (
+    *("task-state", "code-layout", "git-history", "fix-recipe", "config-preference"),
+    "already-instructed",  # found by the policy
+)
+"""Codes of lines that are kept better elsewhere."""
+
 MAX_HINTS = 20
 MAX_EXCERPT = 120
 
@@ -27,6 +33,7 @@ WHY = {
     "code-layout": "Drop it or say what is surprising; a search finds where code lives.",
     "git-history": "Drop it or say why it matters; git log keeps who changed what.",
     "fix-recipe": "Say what caused it and how to notice; the fix itself is in the code.",
+    "config-preference": "Leave it to the settings file that holds it, or write down why it differs.",
 }
 
 
@@ -55,11 +62,14 @@ _RULES = (
     _Rule("task-state", "task-progress"),
     _Rule("code-layout", "code-layout", reads_quotations=True),
     _Rule("git-history", "git-history", reads_quotations=True),
-    _Rule("fix-recipe", "fix-recipe"),
+    _Rule("fix-recipe", "fix-recipe", reads_quotations=True),
+    _Rule("config-preference", "config-preference"),
 )
+_CODE_ENDING = r"(?:py|tsx?|jsx?|mjs|go|rs|java|kt|rb|php|[ch]|cc|cpp|cs|swift|sql|sh|css|html|vue|svelte)"
 _NAMES = {
     "OPEN": r"^[\t\x20>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[\x20x]\]\s+)?[*_]*",
-    "PATH": r"`?(?:(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.(?:py|tsx?|jsx?|go|rs|java|kt|rb|php|[ch]|cc|cpp|cs|swift|sql|sh))`?",
+    "CODE_FILE": rf"`?(?:[~\w.@-]*/)*[\w.@-]+\.{_CODE_ENDING}`?",
+    "PATH": rf"`?/?(?:(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.{_CODE_ENDING}|/[\w.@-]+)`?",
 }
 
 _EXCUSE_WINDOW = 200  # bytes on either side of a match
@@ -78,6 +88,11 @@ def find_hints(lines: Iterable[tuple[int, str]]) -> tuple[DurabilityHint, ...]:
         if len(hints) == MAX_HINTS:
             break
     return tuple(hints)
+
+
+def is_rule(text: str) -> bool:
+    """Whether a sentence says how work is to be done."""
+    return _compile(load_phrases("durability").table("rule-of-work")["finds"]).search(_lower(text)) is not None
 
 
 def _iter_finds(numbered: list[tuple[int, str]]) -> Iterator[tuple[str, int, str]]:

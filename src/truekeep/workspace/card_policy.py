@@ -15,11 +15,13 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS, RULES, Finding
 from truekeep.handoffs.format import default_card_name, handoff_name
 from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, Retry
+from truekeep.handoffs.policy.instructed import InstructionLine
 from truekeep.handoffs.policy.plan import plan_filing
 from truekeep.memory.card import Card, check_card_name, parse_card
 from truekeep.memory.frontmatter import Frontmatter
 from truekeep.memory.merge import merge_texts
 from truekeep.memory.similarity import sketch, topic_key
+from truekeep.text.durability import NOT_DURABLE
 from truekeep.text.encoding import decode_text
 from truekeep.text.unicode import printable
 from truekeep.workspace.card_text import CardAuthor, CardText, compose, with_tags
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from truekeep.handoffs.policy_store import StoredMemoryView
     from truekeep.verify.content_verifier import ContentCheck
 
-DURABILITY = ("task-state", "code-layout", "git-history", "fix-recipe", "already-instructed")
+DURABILITY = NOT_DURABLE
 """Findings about text that does not last, or that is kept better elsewhere: ingest reports them, `card write` stops."""
 
 COVERED = ("same-topic", "near-duplicate")
@@ -76,7 +78,7 @@ def plan_card(
             filing, findings = _judge(shelf, config, wanted, by, _free_name(shelf, wanted, by.repository))
     except Retry as error:
         raise EditedSince(f"{error} changed while it was read", hint="run it again") from error
-    findings = [*findings, *clashes]
+    findings = [*(item for item in findings if item.code != "two-values"), *clashes]
     stops = [finding for finding in findings if is_stop(finding, config)]
     check_stops(stops, passes=stops if anyway else [item for item in stops if is_seen and item.code in COVERED])
     if filing.outcome in ("review", "refused"):
@@ -173,7 +175,7 @@ class _TextOnlyView(MemoryView):
     def __init__(self, shelf: StoredMemoryView) -> None:
         self._shelf = shelf
 
-    def instructions(self) -> str:
+    def instructions(self) -> Sequence[InstructionLine]:
         return self._shelf.instructions()
 
     def check_content(self, content: str, day: date) -> ContentCheck:

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.config import Config
 from truekeep.core.errors import BadInput, InvalidHandoff
-from truekeep.core.model import RULES, WRITERS, Finding
+from truekeep.core.model import OPENCLAW_INBOX, RULES, WRITERS, Finding
 from truekeep.core.repository import find_top, repository_name
 from truekeep.handoffs.format import compose_handoff, handoff_name, parse_handoff
 from truekeep.handoffs.inbox import Inbox, InboxReader, deliver, describe_other_files, find_inboxes, is_handoff_name
 from truekeep.handoffs.policy.decision import Decision
+from truekeep.handoffs.right_store import choose_document
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace import producer
@@ -100,7 +101,7 @@ def list_codes(workspace: Workspace | None) -> list[CodePolicy]:
 
 
 def writers_of(workspace: Workspace | None) -> Mapping[str, str]:
-    return workspace.config.writers if workspace else WRITERS
+    return {**OPENCLAW_INBOX, **(workspace.config.writers if workspace else WRITERS)}
 
 
 def check_writer(workspace: Workspace | None, writer: str) -> None:
@@ -128,9 +129,11 @@ def describe_unscanned(workspace: Workspace, root: Path) -> str:
     return f"ingest does not look into {root}; add it to `repositories` in {workspace.path}/.truekeep/config.toml"
 
 
-def _judge(workspace: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]]) -> list[Decision]:
+def _judge(
+    workspace: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]], writer: str = ""
+) -> list[Decision]:
     """Plan how ingest would file these handoffs. Without a workspace, existing cards are not considered."""
-    return workspace.handoffs.lint(letters) if workspace is not None else producer.judge(letters)
+    return workspace.handoffs.lint(letters, writer=writer) if workspace is not None else producer.judge(letters)
 
 
 # Writing.
@@ -141,13 +144,23 @@ def compose(workspace: Workspace | None, root: Path, given: Mapping[str, Any]) -
     if given["document"] and (given["card"] or given["update"]):
         raise BadInput("a handoff is for a card or for a document, not both", hint="leave out --document or --card")
     is_own = workspace is not None and root == workspace.path
+    repository = "" if is_own else repository_name(root)
+    if not any(given[name] for name in ("document", "card", "update", "topic")):
+        given = {**given, **_right_store(given, repository)}
     return compose_handoff(
         kind=given["type_"],
         content=given["content"],
-        repository="" if is_own else repository_name(root),
+        repository=repository,
         has_card=workspace.cards.exists if workspace is not None else lambda _: False,
         **{name: given[name] for name in _COMPOSED},
     )
+
+
+def _right_store(given: Mapping[str, Any], repository: str) -> dict[str, str]:
+    """The document and content of a handoff that names no target and is not for a card."""
+    parts = {name: given[name] for name in ("title", "summary", "facts", "content")}
+    document, content = choose_document(given["type_"], **parts, repository=repository)
+    return {"document": document, "content": content} if document else {}
 
 
 def write_handoff(
@@ -160,7 +173,7 @@ def write_handoff(
     check_writer(workspace, writer)
     name = handoff_name(title or parse_handoff(text).title, datetime.now().astimezone())
     raw = text.encode("utf-8", "surrogateescape")
-    (decision,) = _judge(workspace, [(raw, name, root)])
+    (decision,) = _judge(workspace, [(raw, name, root)], writer)
     if decision.outcome in _NOT_FILED and not decision.is_for_a_person:
         hint = decision.way_out(topic="`--topic TEXT`", update="`--update --card {card}`") or "correct it and try again"
         blocking = [finding._replace(line=None) if title else finding for finding in decision.blocking]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from truekeep.core.dates import as_stamp, local_day
 from truekeep.core.errors import BadInput, InvalidHandoff, LedgerDamaged
-from truekeep.core.model import FilingOutcome, IngestReport
+from truekeep.core.model import OPENCLAW_INBOX, FilingOutcome, IngestReport
 from truekeep.core.repository import find_top, irregular_file_failure, repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.inbox import Inbox, deliver, describe_other_files, prune_processed
@@ -177,8 +177,11 @@ class Handoffs:
         verifier = self._workspace.verification.content_verifier
         return StoredMemoryView(vault, self._context.ledger, self._context.catalog, staged, verifier=verifier)
 
-    def lint(self, letters: Sequence[UnsavedHandoff]) -> list[Decision]:
-        """Judge handoffs as ingest would, each after the ones before it; write nothing."""
+    def lint(self, letters: Sequence[UnsavedHandoff], *, writer: str = "") -> list[Decision]:
+        """Judge handoffs as ingest would, each after the ones before it; write nothing.
+
+        Without a `writer`, an update counts as one by the card's own writer.
+        """
         from dataclasses import replace
 
         from truekeep.handoffs.policy.decision import Decision, IncomingHandoff
@@ -201,7 +204,7 @@ class Handoffs:
                 name=name,
                 size=len(raw),
                 repository=repository,
-                writer="lint",
+                writer=writer,
                 same_name=same_names.find_conflict(root, repository) if root else "",
             )
             decision = plan_filing(candidate, view, config, today=context.today())
@@ -223,13 +226,13 @@ class Handoffs:
         from truekeep.handoffs.format import handoff_name
 
         context = self._context
-        writers = context.config.writers
+        writers = {**OPENCLAW_INBOX, **context.config.writers}
         if writer not in writers:
             raise BadInput(f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}")
         raw = text.encode("utf-8", "surrogateescape")
         name = handoff_name(name or _title_of(text), context.now())
         root = root if root is not None and self.is_scanned(root) else context.path
-        (decision,) = self.lint([(raw, name, root)])
+        (decision,) = self.lint([(raw, name, root)], writer=writer)
         if decision.outcome in ("review", "refused") and not decision.is_for_a_person:
             hint = decision.way_out(topic="another title", update="`card` {card} with `update`")
             raise InvalidHandoff("this handoff would not be filed, so it was not written", decision.blocking, hint=hint)

@@ -180,7 +180,7 @@ class Maintenance:
         survey = self.survey(progress)
         sense = Sense(os.path.join(self._root, STATE, "index.sqlite"))
         try:
-            compare_fresh(survey, self._workspace.files.read_bytes, sense)
+            compare_fresh(survey, self._workspace.files.read_bytes, sense, self._workspace.context.catalog)
         finally:
             sense.close()
         doubles = find_doubles(survey)

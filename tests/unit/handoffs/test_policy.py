@@ -71,7 +71,7 @@ HINTS = {
     "owned-keys": a_handoff(content=a_card(created="2020-01-01")),
     "outside-text": a_handoff().replace("# Memory Handoff\n", "# Memory Handoff\n\nBy the way.\n"),
     "relative-time": a_handoff(facts="- Staging currently answers on port 8443"),
-    "task-state": a_handoff(facts="- TODO: the next step is to move the proxy"),
+    "task-state": a_handoff(facts="- TODO: the next step is to move the proxy\n- The proxy closes idle sockets"),
 }
 
 
@@ -231,17 +231,18 @@ class TestWhatTheStoreSays:
         place.ingest()
         assert "hand-edited" in place.codes()
 
-    def test_an_update_from_another_repository_waits(self, place: Place) -> None:
+    def test_an_update_from_another_repository_adds_and_drops_nothing(self, place: Place) -> None:
         place.leave(a_handoff())
         place.ingest()
         other = place.base / "repos" / "other" / ".claude/memory-handoffs"
-        content = a_card(body="Staging answers on port 8443 only, they say.")
+        content = a_card(body="The proxy restarts at midnight.")
         path = place.leave(a_handoff(action="update-card", content=content), "2026-11-15-0900-b.md", inbox=other)
         with place.open() as workspace:
             (judged,) = workspace.handoffs.lint([(path.read_bytes(), path.name, place.base / "repos" / "other")])
-        assert judged.outcome == "review"
+        assert judged.outcome == "promoted"
         place.ingest()
-        assert "other-repository" in place.codes()
+        assert "Staging answers on port 8443 only." in place.card()
+        assert "The proxy restarts at midnight." in place.card()
 
     def test_an_update_keeps_the_topic_that_it_does_not_mention(self, place: Place) -> None:
         place.leave(a_handoff())
@@ -304,11 +305,11 @@ class TestWhatTheStoreSays:
         assert list(place.outcomes().values()) == ["promoted", "review", "review"]
         assert {"card-exists", "name-clash"} <= place.codes()
 
-    def test_what_the_instruction_file_says_already_is_hinted(self, place: Place) -> None:
+    def test_what_the_instruction_file_says_already_waits(self, place: Place) -> None:
         (place.repo / "CLAUDE.md").write_text("# Rules\n\n- Staging answers on port 8443 only.\n")
         place.leave(a_handoff(content=a_card(body="Staging answers on port 8443 only.")))
-        assert place.ingest().count("promoted") == 1
-        assert "already-instructed" in place.codes()
+        assert place.ingest().count("review") == 1
+        assert {"already-instructed", "not-durable"} <= place.codes()
 
 
 class TestDocuments:

@@ -84,10 +84,10 @@ def test_whoever_looks_holds_the_catalogue_no_longer_than_that(place: Place) -> 
             assert catalog.find_clash("X.md") is None
             other = apsw.Connection(path)
             with pytest.raises(apsw.BusyError), other:
-                other.execute("INSERT INTO card VALUES (7, 'x.md', 'x.md', 'x', '', x'')")
+                other.execute("INSERT INTO card VALUES (7, 'x.md', 'x.md', 'x', '', x'', x'')")
             assert catalog.find_clash("X.md") is None
         with other:
-            other.execute("INSERT INTO card VALUES (7, 'x.md', 'x.md', 'x', '', x'')")
+            other.execute("INSERT INTO card VALUES (7, 'x.md', 'x.md', 'x', '', x'', x'')")
         other.close()
         assert catalog.find_clash("X.md") == "x.md"
 

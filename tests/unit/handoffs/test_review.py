@@ -60,7 +60,7 @@ def test_show_gives_reasons_and_the_difference(place: Place) -> None:
     wanted = doubtful(place)
     with place.open() as workspace:
         proposal = workspace.review.show(wanted)
-    assert "card-exists" in dict(proposal.draft.reasons)
+    assert "two-values" in dict(proposal.draft.reasons)
     assert proposal.decision.outcome == "promoted"
     assert "+Staging answers on 9443 now, behind the new proxy." in proposal.difference
     assert "-Staging answers on port 8443 only." in proposal.difference
@@ -298,7 +298,7 @@ def test_only_drafts_of_one_kind(place: Place) -> None:
     assert said.endswith("3 drafts of 4. next: truekeep review walk\n")
     assert "no match among 4 drafts" in run_cli("review", "list", "--writer", "codex", *here).stdout
     assert run_cli("review", "list", "--repo", "app", *here).stdout.count("claude") == 4
-    code, said = walk(place, "--why", "card-exists", keys="x")
+    code, said = walk(place, "--why", "two-values", keys="x")
     assert (code, "1 of 1: " in said, "1 rejected, 3 left to review" in said) == (0, True, True), said
 
 

@@ -9,6 +9,14 @@ from truekeep.core.dates import many
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS
 from truekeep.handoffs.format import default_card_name, other_card_names
+from truekeep.handoffs.policy.additions import (
+    added,
+    find_conflicts,
+    find_covering,
+    find_other_values,
+    note_addition,
+    note_conflict,
+)
 from truekeep.handoffs.policy.decision import Decision, Retry
 from truekeep.handoffs.policy.run import PolicyRun, instruction_file_message
 from truekeep.memory.card import (
@@ -23,7 +31,7 @@ from truekeep.memory.card import (
     words_of,
 )
 from truekeep.memory.frontmatter import InvalidFrontmatter, split_frontmatter
-from truekeep.memory.similarity import sketch
+from truekeep.memory.similarity import sketch, topic_key
 from truekeep.text.encoding import decode_text
 from truekeep.text.instruction_files import is_reserved_for_people
 from truekeep.text.line_diff import kept_lines
@@ -53,14 +61,18 @@ def decide_card(run: PolicyRun) -> Decision:
     try:
         name = _name_in_repository(run, suggested)
         suggested = suggested._replace(name=name)
-        path = suggested.path
-        existing_data = run.view.read(path)
+        existing_data = run.view.read(suggested.path)
+        covering = find_covering(run, suggested) if existing_data is None and not run.approved else None
+        if covering is not None:
+            name = covering.name
+            existing_data = run.view.read(covering.path)
         run.view.check_index()
     except UnsafePath as error:
         run.find("unsafe-target", f"{error.path} {error.what}", "Target card")
         return run.decision("review", suggested.path)
     except ChangedSince as error:
         raise Retry(error.path) from error
+    path = f"{CARDS}/{name}"
     existing_text = decode_text(existing_data) if existing_data is not None else None
     if existing_data is not None and existing_text is None:
         run.find("unsafe-target", f"{path} is not UTF-8 text", "Target card")
@@ -70,12 +82,22 @@ def decide_card(run: PolicyRun) -> Decision:
         run.find("instruction-file", instruction_file_message(name), "Target card")
     if existing is not None and existing.problem:
         run.find("unreadable-card", f"{path}, {existing.problem}", "Target card")
+    is_addition = existing is not None and (covering is not None or _is_addition(run, suggested, existing))
+    if existing is not None and is_addition:
+        for conflict in find_conflicts(suggested, existing):
+            note_conflict(run, conflict)
+        suggested = added(suggested, existing)
     if existing is not None and same_card(suggested, existing):
         return run.decision("already", path, card=existing)
-    _compare(run, suggested, existing)
-    card = _filed_card(run, suggested, existing)
+    if existing is not None and is_addition and (covering is not None or run.handoff.action == "create-card"):
+        note_addition(run, existing)
+    _compare(run, suggested, existing, is_addition=is_addition)
+    find_other_values(run, suggested, name)
+    card = _filed_card(run, suggested, existing, is_addition=is_addition)
     card_sketch = sketch(card)
-    if (other := run.view.find_same_topic(card_sketch.topic, card_sketch.repository, name)) is not None:
+    if covering is not None:
+        other = None
+    elif (other := run.view.find_same_topic(card_sketch.topic, card_sketch.repository, name)) is not None:
         where = f", in {card.repository} too" if card.repository else ""
         run.find("same-topic", f"{CARDS}/{other} has the topic {card.topic!r}{where}", "Suggested card content")
     elif (other := run.view.find_near(card_sketch, name)) is not None:
@@ -112,7 +134,21 @@ def _repository_of(run: PolicyRun, name: str) -> str | None:
     return None if data is None else parse_card(name, decode_text(data) or "").repository
 
 
-def _filed_card(run: PolicyRun, suggested: Card, existing: Card | None) -> Card:
+def _is_addition(run: PolicyRun, suggested: Card, existing: Card) -> bool:
+    """Whether a handoff may only add to the card: it is new and on its topic, another's, or a person chose the card."""
+    if run.approved:
+        return run.is_retargeted and run.handoff.action == "create-card"
+    candidate = run.candidate
+    if run.handoff.action != "update-card":
+        topic = suggested.front.text("topic") or run.handoff.title
+        is_own = existing.repository in ("", candidate.repository)
+        return is_own and not existing.problem and topic_key(topic) == topic_key(existing.topic)
+    is_other_repository = bool(existing.repository and candidate.repository not in ("", existing.repository))
+    is_other_writer = bool(existing.writer) and candidate.writer not in ("", existing.writer)
+    return is_other_repository or is_other_writer
+
+
+def _filed_card(run: PolicyRun, suggested: Card, existing: Card | None, *, is_addition: bool) -> Card:
     if not suggested.front.text("topic") and (existing is None or not existing.front.text("topic")):
         run.find("no-topic", "the title is used instead", "Suggested card content")
     return file_card(
@@ -121,8 +157,8 @@ def _filed_card(run: PolicyRun, suggested: Card, existing: Card | None) -> Card:
         title=run.handoff.title,
         day=run.day,
         existing_day=(run.view.day_of(suggested.path) if existing is not None else None) or run.day,
-        repository=run.candidate.repository,
-        writer=run.candidate.writer,
+        repository=existing.repository if existing is not None and is_addition else run.candidate.repository,
+        writer=(existing.writer if existing is not None and is_addition else "") or run.candidate.writer,
     )
 
 
@@ -158,14 +194,14 @@ def _suggested(run: PolicyRun, name: str) -> Card | None:
     return Card(name=name or "card.md", front=front, body=run.verified_content(body, where))
 
 
-def _compare(run: PolicyRun, suggested: Card, existing: Card | None) -> None:
+def _compare(run: PolicyRun, suggested: Card, existing: Card | None, *, is_addition: bool) -> None:
     """Add findings from comparing the suggested card with the existing one."""
     update = run.handoff.action == "update-card"
     if existing is None:
         if update and run.view.is_known:
             run.find("no-such-card", f"{suggested.path} does not exist; use create-card", "Target card")
         return
-    if not update:
+    if not update and not is_addition:
         run.find("card-exists", f"{suggested.path} already exists with other content", "Target card")
     old_words = set(words_of(existing.body))
     kept = len(old_words & set(words_of(suggested.body))) / len(old_words) if old_words else 1.0
@@ -183,7 +219,7 @@ def _compare(run: PolicyRun, suggested: Card, existing: Card | None) -> None:
     if returning := by_hand.removed & set(new_lines):
         what = f"it would restore {many(len(returning), 'line')} that a person removed"
         run.find("hand-edited", what, "Suggested card content")
-    if existing.repository and run.candidate.repository not in ("", existing.repository):
+    if not is_addition and existing.repository and run.candidate.repository not in ("", existing.repository):
         what = f"the card came from {existing.repository}, this from {run.candidate.repository}"
         run.find("other-repository", what, "Target card")
     elif existing.repository and run.candidate.same_name:

@@ -10,13 +10,17 @@ from pathlib import Path
 from truekeep.core.config import Config
 from truekeep.core.errors import as_argument
 from truekeep.core.model import CARDS, RULES, Finding, Outcome, Policy
+from truekeep.handoffs.policy.instructed import InstructionLine
+from truekeep.memory.card import Card
+from truekeep.memory.covering import Covering
 from truekeep.memory.lessons import find_table
 from truekeep.memory.similarity import Sketch
+from truekeep.memory.values import Value
 from truekeep.text.secrets import scanner
 from truekeep.verify.content_verifier import ContentCheck
 
 MAX_FINDINGS = 100
-_FOR_A_PERSON = frozenset(("new-document", "lesson"))
+_FOR_A_PERSON = frozenset(("new-document", "lesson", "likely-covered"))
 """Findings that no better text avoids: a person decides whether memory gets this at all."""
 
 
@@ -27,6 +31,26 @@ class HandEdits:
     written: Set[str] = frozenset()  # by a person, after truekeep
     older: Set[str] = frozenset()  # from before the ledger began; the author is unknown
     removed: Set[str] = frozenset()  # truekeep's, removed by a person
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardOnTopic:
+    """A card that is about the topic of a text."""
+
+    card: Card
+    certainty: Covering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CardValue:
+    """A value that a card states, with the line that says it."""
+
+    path: str
+    topic: str
+    repository: str
+    value: Value
+    line: int  # of the file
+    text: str
 
 
 class MemoryView:
@@ -58,11 +82,17 @@ class MemoryView:
     def find_near(self, candidate: Sketch, name: str) -> str | None:  # noqa: ARG002
         return None
 
+    def find_on_topic(self, card: Card, candidate: Sketch) -> list[CardOnTopic]:  # noqa: ARG002
+        return []
+
+    def find_stated(self, kind: str, subject: str, name: str) -> list[CardValue]:  # noqa: ARG002
+        return []
+
     def hand_edits(self, path: str) -> HandEdits:  # noqa: ARG002
         return HandEdits()
 
-    def instructions(self) -> str:
-        return ""
+    def instructions(self) -> Sequence[InstructionLine]:
+        return ()
 
     def check_content(self, content: str, day: date) -> ContentCheck:  # noqa: ARG002
         return ContentCheck(content)
@@ -132,6 +162,8 @@ class Decision:
         }
         if self.replaces and find_table(self.target) is not None:
             return f"ingest will add it to {self.target}"
+        if self.is_addition and self.outcome == "promoted":
+            return f"ingest will add what is new to {self.target}, which covers the topic"
         if self.replaces:
             return f"ingest will write it as the status in {self.target}"
         return f"{words[self.outcome]} {self.target}"
@@ -159,6 +191,11 @@ class Decision:
     def is_whole(self) -> bool:
         """True if `data` is the whole file, not an addition to it."""
         return bool(self.card_name) or self.replaces
+
+    @property
+    def is_addition(self) -> bool:
+        """True if a card that covers the topic is added to, although the handoff did not name it."""
+        return any(finding.code == "added-to" for finding in self.findings)
 
     @property
     def has_secret_name(self) -> bool:

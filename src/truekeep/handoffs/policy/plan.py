@@ -12,7 +12,7 @@ from datetime import date, datetime
 from truekeep.core.bugs import bugs_path, note_bug
 from truekeep.core.config import Config
 from truekeep.core.errors import BadInput, TruekeepError, is_database_error
-from truekeep.core.file_io import ChangedSince
+from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS, DOCUMENTS, PROTECTED, TEST_MARK, Finding
 from truekeep.handoffs.format import Handoff, parse_handoff
 from truekeep.handoffs.policy.card import decide_card
@@ -27,10 +27,13 @@ from truekeep.handoffs.policy.text_checks import (
     find_credentials,
     written_day,
 )
-from truekeep.memory.card import REFERENCE_FOLDERS, is_journal_path
+from truekeep.handoffs.right_store import USER_DOCUMENT, as_section
+from truekeep.memory.card import REFERENCE_FOLDERS, check_card_name, is_journal_path
+from truekeep.memory.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.memory.lessons import find_table
 from truekeep.text import unicode
 from truekeep.text.encoding import decode_text
+from truekeep.text.markdown import TooComplex, outline
 from truekeep.text.secrets import scanner
 
 _STORAGE_MODULES = frozenset(
@@ -135,9 +138,13 @@ def _plan_filing(
     if handoff.sections:
         findings += check_form(handoff)
     day = written_day(candidate.name, today, findings)
+    named = handoff.target_card
     if target:
         handoff = _retarget(handoff, target)
-    return _decide_route(PolicyRun(candidate, handoff, view, config, findings, day, today, now, routes, approved))
+    is_retargeted = target.removeprefix(f"{CARDS}/") not in ("", named)
+    return _decide_route(
+        PolicyRun(candidate, handoff, view, config, findings, day, today, now, routes, approved, is_retargeted)
+    )
 
 
 def _retarget(handoff: Handoff, target: str) -> Handoff:
@@ -163,6 +170,24 @@ def _retarget(handoff: Handoff, target: str) -> Handoff:
     )
 
 
+def _as_preference(run: PolicyRun) -> Handoff | None:
+    """A new card of type preference as an addition to USER.md; None if it is for a card."""
+    handoff = run.handoff
+    is_new = handoff.type == "preference" and handoff.action == "create-card" and not run.approved
+    if not is_new or not run.routes.documents or check_card_name(handoff.target_card) is not None:
+        return None
+    try:
+        front, body = split_frontmatter(handoff.card_content + "\n")
+        if front is None or not body.strip() or run.view.read(f"{CARDS}/{handoff.target_card}") is not None:
+            return None
+        if any(heading.level < 3 for heading in outline(body).headings):
+            return None  # more than a preference
+    except (InvalidFrontmatter, UnsafePath, TooComplex):
+        return None
+    text = as_section(front.text("topic") or handoff.title, body, run.candidate.repository)
+    return replace(handoff, target_document=USER_DOCUMENT, document_content=text)
+
+
 def _decide_route(run: PolicyRun) -> Decision:
     handoff = run.handoff
     if not handoff.sections:
@@ -174,6 +199,10 @@ def _decide_route(run: PolicyRun) -> Decision:
     if has_card and has_document:
         run.find("both-routes", "leave out the card sections or the document sections", "Target document")
     elif handoff.action in ("create-card", "update-card"):
+        if (preference := _as_preference(run)) is not None:
+            run.handoff = preference
+            run.find("right-store", f"a preference of the user: filed in {USER_DOCUMENT}, not in a card", "Type")
+            return decide_document(run)
         return decide_card(run)
     elif handoff.action == "no-card":
         return decide_document(run)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from datetime import date, datetime, time
 
 from truekeep.core.config import Config
+from truekeep.core.dates import many
 from truekeep.core.model import Finding, Outcome
 from truekeep.handoffs.format import Handoff
 from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, Routes, decide
-from truekeep.memory.card import Card, words_of
+from truekeep.handoffs.policy.instructed import find_instruction
+from truekeep.memory.card import Card, is_journal_path
 from truekeep.memory.similarity import Sketch
+from truekeep.text.durability import MAX_EXCERPT, NOT_DURABLE
+from truekeep.text.unicode import clip
 
-INSTRUCTED_SHARE = 0.8  # of a handoff's lines that must be in the instruction file
+MAX_PASSING_SHARE = 0.5  # of a handoff's lines; from here on a person decides whether any of it is worth keeping
 
 
 class PolicyRun:
@@ -29,10 +33,11 @@ class PolicyRun:
         now: datetime | None,
         routes: Routes,
         approved: bool,
+        is_retargeted: bool,
     ) -> None:
         self.candidate, self.handoff, self.view, self.config = candidate, handoff, view, config
         self.findings, self.day, self.today, self.now = findings, day, today, now
-        self.routes, self.approved = routes, approved
+        self.routes, self.approved, self.is_retargeted = routes, approved, is_retargeted
 
     @property
     def clock(self) -> datetime:
@@ -55,16 +60,29 @@ class PolicyRun:
             self.find(finding.code, finding.message, where)
         return checked.content
 
-    def _check_instruction_files(self) -> None:
-        """Add a finding if the repository's instruction file already says all of this."""
-        said = self.view.instructions()
-        if not said:
+    def _check_durability(self, target: str) -> None:
+        """Add findings for lines that instruction files say, and one if most of the handoff does not last.
+
+        Logs and lessons are about what happened, and are not checked.
+        """
+        if is_journal_path(target) or target.startswith(".learnings/"):
             return
-        lines = [(number, line) for number, line in self.handoff.knowledge() if len(line.split()) >= 4]
-        known = [number for number, line in lines if " ".join(words_of(line)) in said]
-        if lines and len(known) / len(lines) >= INSTRUCTED_SHARE:
-            what = "CLAUDE.md or AGENTS.md of the repository already says it"
-            self.findings.append(Finding(code="already-instructed", message=what, line=known[0]))
+        said = self.view.instructions()
+        lines = [(number, line.strip().lstrip("-*+ ")) for number, line in self.handoff.knowledge()]
+        lines = [(number, line) for number, line in lines if line and not line.startswith("#")]
+        if said:
+            for number, line in lines:
+                if (there := find_instruction(line, said)) is not None:
+                    what = f"{clip(line, MAX_EXCERPT)}: {there.file} says it already; leave it out."
+                    self.findings.append(Finding(code="already-instructed", message=what, line=number))
+        by_number = dict(lines)
+        flagged = [item for item in self.findings if item.code in NOT_DURABLE and item.line in by_number]
+        passing = {by_number[item.line]: item for item in reversed(flagged) if item.line is not None}
+        count = len({line for _, line in lines})
+        if not self.approved and passing and len(passing) >= MAX_PASSING_SHARE * count:
+            first = next(iter(passing.values()))
+            what = f"{len(passing)} of {many(count, 'line')} will not last. {first.message}"
+            self.findings.append(Finding(code="not-durable", message=what, line=first.line))
 
     def decision(
         self,
@@ -76,7 +94,7 @@ class PolicyRun:
         card_sketch: Sketch | None = None,
     ) -> Decision:
         if self.handoff.sections and outcome != "already":
-            self._check_instruction_files()
+            self._check_durability(target)
         draft = Decision(
             outcome=outcome,
             title=self.handoff.title,

@@ -25,6 +25,8 @@ handoff, without waiting to be asked, one for each topic:
 
 It is checked and put into this repository's inbox:
 {inboxes}.
+Type preference goes to USER.md, rules of work (type workflow) to rules/, the state of a project to its file
+(`truekeep project`), all else to a card.
 `truekeep handoff new --help` lists the types and options. Updating a card that exists (`--update --card NAME.md`) is
 better than a second one on the same topic: on a machine with the memory, `truekeep search '...'` finds it. Leave out
 task state, what code and git say anyway, and anything secret.

@@ -89,6 +89,8 @@ One handoff for each topic, when it will still be true and useful next month:
         --fact 'One durable fact' --evidence 'files changed: src/app.py'
 
 - Types: setup, workflow, bugfix, decision, security, preference, research, project-context.
+- "Remember this": a preference of the user (type preference) goes to USER.md, a rule of work (type workflow: always,
+  never, must) to rules/, how far a project is to its file (`truekeep project`), all else to a card.
 - If a card on the topic exists, update it: `--update --card its-name.md --content -` with the card's whole new text.
 - Not durable: the state of the task, what the code or git says anyway, guesses. Never credentials.
 - The program says at once whether the handoff can be filed, and why not. `truekeep handoff new --help` has the rest.

@@ -24,6 +24,7 @@ from truekeep.interfaces.cli.options import (
 )
 from truekeep.interfaces.cli.output import COLOURS, Shown, emit, show
 from truekeep.interfaces.cli.terminal import echo, print_warning, render_difference, render_findings, style, warning
+from truekeep.text.durability import NOT_DURABLE
 
 if TYPE_CHECKING:
     from truekeep.core.model import FilingOutcome, IngestReport
@@ -33,6 +34,7 @@ EXIT_FAILED = 1
 EXIT_NOTHING = 10
 EXIT_REVIEW = 11
 _OUTCOMES = ("promoted", "routed", "already", "review", "refused", "skipped", "failed")
+_SHOWN_HINTS = (*NOT_DURABLE, "added-to", "related-card")  # of handoffs that were filed
 _DRY_RUN_WORDS = {"promoted": "would promote", "routed": "would route", "review": "would review"}
 
 
@@ -119,6 +121,8 @@ def _render_filed(opened: Workspace, item: FilingOutcome, *, dry_run: bool) -> I
         policy_for = opened.config.policy_for
         blocking = [finding for finding in item.findings if policy_for(finding.code) != "promote"]
         yield from render_findings(blocking, indent="          ")
+    elif shown := [finding for finding in item.findings if finding.code in _SHOWN_HINTS]:
+        yield from render_findings(shown, indent="          ")
     yield from render_difference(item.difference)
 
 

@@ -201,6 +201,7 @@ _WRITE = Tool(
         "Propose durable knowledge: a decision and its reason, a setup fact, a convention, the cause of a bug. One"
         " topic a call. It becomes a handoff that is checked and filed later; memory is not changed now. A note that"
         " would not be filed is refused with every reason: a credential, a near-duplicate, task state, instructions."
+        " Type preference goes to USER.md, rules of work (type workflow) to rules/, anything else to a card."
     ),
     takes={
         "title": _text("Short and specific.", minLength=1, maxLength=300),

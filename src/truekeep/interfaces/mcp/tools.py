@@ -20,9 +20,11 @@ from truekeep import __version__
 from truekeep.core.bugs import note_bug
 from truekeep.core.dates import as_stamp, parse_since, shown_age
 from truekeep.core.errors import BadInput, NotFound, StorageFailed, TruekeepError, hint_for, is_database_error
+from truekeep.core.model import OPENCLAW_INBOX
 from truekeep.core.repository import repository_name
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.format import compose_handoff
+from truekeep.handoffs.right_store import choose_document
 from truekeep.interfaces.mcp.responses import (
     NOTICE,
     Given,
@@ -191,21 +193,29 @@ class MemoryTools:
         if given.get("document") and (given.get("card") or given.get("update")):
             raise BadInput("a note is for a card or for a document, not both", hint="leave out document or card")
         content = given.get("content")
+        content = None if content is None or content.strip() in ("", "-") else content
+        repository = repository_name(self._root) if self._root is not None else ""
+        kind, document = given.get("type", "project-context"), given.get("document")
+        summary, facts = given.get("summary", ""), given.get("facts", ())
+        if not (document or given.get("card") or given.get("update")):
+            parts = {"title": given["title"], "summary": summary, "facts": facts, "content": content}
+            document, section = choose_document(kind, **parts, repository=repository)
+            content = section or content
         text = compose_handoff(
             title=given["title"],
-            kind=given.get("type", "project-context"),
-            summary=given.get("summary", ""),
-            facts=given.get("facts", ()),
+            kind=kind,
+            summary=summary,
+            facts=facts,
             card=given.get("card"),
             update=given.get("update", False),
-            document=given.get("document"),
+            document=document,
             tags=given.get("tags", ()),
-            content=None if content is None or content.strip() in ("", "-") else content,
-            repository=repository_name(self._root) if self._root is not None else "",
+            content=content,
+            repository=repository,
             has_card=self._workspace.cards.exists,
         )
         with self._fresh() as workspace:
-            writer = self._writer or _writer_for(client, workspace.config.writers)
+            writer = self._writer or writer_for(client, workspace.config.writers)
             path, filing = workspace.handoffs.write(text, writer=writer, root=self._root)
             host = workspace.state.host()
             is_here = host.id == workspace.machine.id
@@ -243,7 +253,7 @@ class MemoryTools:
 
     def checkpoint(self, given: Given, client: str) -> Reply:
         with self._fresh() as workspace:
-            writer = self._writer or _writer_for(client, workspace.config.writers)
+            writer = self._writer or writer_for(client, workspace.config.writers)
             left = workspace.sessions.checkpoint(from_values(given), root=self._root, writer=writer)
         lines = [f"Wrote {path}" for path in left.paths]
         lines += [f"Left {path} for the canonical host" for path in left.handoffs]
@@ -321,9 +331,9 @@ class MemoryTools:
         return text if len(text) <= RESOURCE_LIMIT else f"{text[:RESOURCE_LIMIT]}\n[cut: memory_get reads the rest]\n"
 
 
-def _writer_for(client: str, writers: Mapping[str, str]) -> str:
+def writer_for(client: str, writers: Mapping[str, str]) -> str:
     """The writer whose name the client's begins with, such as claude for claude-code."""
-    known = sorted(writers, key=len, reverse=True)
+    known = sorted({**OPENCLAW_INBOX, **writers}, key=len, reverse=True)
     return next((writer for writer in known if client.casefold().startswith(writer)), "claude")
 
 
