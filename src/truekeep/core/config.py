@@ -78,6 +78,7 @@ class VerifyConfig(NamedTuple):
     ingest: bool = True
     recall: bool = True
     budget_ms: int = 200
+    ask: Mapping[str, tuple[str, ...]] = MappingProxyType({})  # commands that know ids, by what has them
 
 
 class DecayConfig(NamedTuple):
@@ -163,6 +164,7 @@ repositories = [{repositories}]
 # ingest = true             # check handoffs against the code before filing them
 # recall = true             # show a verdict with each search hit
 # budget_ms = 200           # time that a search may spend on checking its hits
+# ask.workflow = ["n8n-has", "{{id}}"]  # a command of yours that exits with 0 if an id exists, with 1 if not
 
 [transcripts]
 # keep_days = 365           # how long `truekeep transcripts sync` keeps sessions; 0: forever
@@ -201,7 +203,7 @@ def parse_config(text: str, *, where: str) -> Config:
         policy=_policy(data.get("policy", {}), problems),
         limits=_limits(data.get("limits", {}), problems),
         recall=_recall(data.get("recall", {}), problems),
-        verify=VerifyConfig(**_settings(data.get("verify", {}), "verify", VerifyConfig()._asdict(), problems)),
+        verify=_verify(data.get("verify", {}), problems),
         transcripts=TranscriptsConfig(
             **_settings(data.get("transcripts", {}), "transcripts", TranscriptsConfig()._asdict(), problems)
         ),
@@ -298,6 +300,21 @@ def _recall(value: Any, problems: list[str]) -> SearchConfig:
         problems.append(f"recall.embedder must be one of {', '.join(EMBEDDERS)}")
         table = {key: given for key, given in table.items() if key != "embedder"}
     return SearchConfig(**_settings(table, "recall", SearchConfig()._asdict(), problems))
+
+
+def _verify(value: Any, problems: list[str]) -> VerifyConfig:
+    table = dict(_table(value, "verify", problems))
+    ask: dict[str, tuple[str, ...]] = {}
+    for what, command in _table(table.pop("ask", {}), "verify.ask", problems).items():
+        is_list = isinstance(command, list) and all(isinstance(item, str) and item for item in command)
+        if not is_list or not any("{id}" in item for item in command[1:]) or not re.match(r"[a-z][a-z-]*\Z", what):
+            problems.append(f'verify.ask.{what} must be a command and its arguments, such as ["n8n-has", "{{id}}"]')
+        elif "/" in command[0] and not command[0].startswith("/"):
+            problems.append(f"verify.ask.{what} must name a program on PATH, or by its full path")
+        else:
+            ask[what] = tuple(command)
+    defaults = {key: default for key, default in VerifyConfig()._asdict().items() if key != "ask"}
+    return VerifyConfig(**_settings(table, "verify", defaults, problems), ask=MappingProxyType(ask))
 
 
 def _decay(value: Any, problems: list[str]) -> DecayConfig:

@@ -8,7 +8,7 @@ VERSION = 8  # of extraction and checks: results stored under another version ar
 
 KINDS = (
     "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
-    "unit", "container", "bundle", "url", "decision",
+    "unit", "container", "id", "bundle", "url", "decision",
 )  # fmt: skip
 
 

@@ -13,19 +13,21 @@ from collections.abc import Sequence
 
 from truekeep.core.repository import GitFailed
 from truekeep.memory.file_scan import is_dated, is_log
+from truekeep.verify.bundle_claims import check_bundle
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS
 from truekeep.verify.commit_claims import check_commits
+from truekeep.verify.decision_claims import check_decision
 from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG
 from truekeep.verify.line_claims import check_line
 from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
-from truekeep.verify.package_claims import check_decision, check_package, check_script, check_version
+from truekeep.verify.package_claims import check_package, check_script, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import Symbols
-from truekeep.verify.system_claims import check_bundle, check_containers, check_ports, check_units, check_urls
+from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
 from truekeep.verify.verdict import CHANGED, GONE, MOVED, Question, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
@@ -78,6 +80,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     found.update(check_units(world, by_kind["unit"]))
     found.update(check_ports(world, by_kind["port"]))
     found.update(check_containers(world, by_kind["container"]))
+    found.update(check_ids(world.options, by_kind["id"]))
     found.update(check_urls(world, by_kind["url"]))
     _prefetch_paths(world, questions)
     found.update(_check_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))

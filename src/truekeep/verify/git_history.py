@@ -120,6 +120,18 @@ class Past:
             return {}
         return {oid: int(seconds) for seconds, _, oid in (line.partition(" ") for line in raw)}
 
+    @cached_property
+    def subjects(self) -> list[tuple[Commit, str]]:
+        """The first line of each commit's message on this branch, newest first; empty if git fails."""
+        try:
+            raw = self.git.run(
+                "log", "--no-show-signature", "--no-decorate", "--format=%H %ct %s", "HEAD", "--", timeout=60
+            )
+        except GitFailed:
+            return []
+        rows = (line.split(" ", 2) for line in raw.decode("utf-8", "replace").splitlines())
+        return [(Commit(row[0], int(row[1])), row[2]) for row in rows if len(row) == 3]
+
     def _main_line_at(self, at: int) -> tuple[str, int] | None:
         for commit, seconds in self._main_line:
             if seconds <= at:

@@ -27,6 +27,11 @@ class PathPlace(NamedTuple):
     trail: Trail | None = None
 
 
+_SHARED_HOME_FOLDERS = (".config", ".cache", ".local", ".local/share", ".local/bin", ".local/state")
+_MADE_AT_RUN_TIME = re.compile(
+    r"(?:^|/)(?:te?mp|logs?|\.?cache|run|out|output|downloads?|state)(?:/|\Z)|\.(?:log|pid|lock|sock|tmp|bak|jsonl|db)\Z",
+    re.IGNORECASE,
+)
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
 _PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
@@ -60,7 +65,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if name.startswith(("/", "~")):
         inside = _inside(world, name)
         if inside is None:
-            return None if world.is_home and _ON_EVERY_MACHINE.match(name) else outside(question, name)
+            is_common = world.is_home and _ON_EVERY_MACHINE.match(name)
+            return None if is_common else outside(question, name, world.workspace)
         if world.is_home and claim.is_weak:
             return None  # `/api/tasks`: a route of a server, as likely as anything
         name, question = inside, question._replace(folder="", is_rooted=world.is_home)
@@ -107,6 +113,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if name in world.now.deleted or _was_folder(world, name):
         return gone(question, "deleted-here", "deleted in the work tree, not committed", rank=CODE, is_dirty=True)
     verdict = _missing(world, question, name, is_folder=is_folder)
+    if verdict is not None and verdict.reason == "never-seen":
+        verdict = missing_here(question, claim.name, world.workspace) or verdict
     return verdict and verdict._replace(why=verdict.why + _mixed_alphabet_note(name))
 
 
@@ -401,7 +409,7 @@ def _inside(world: World, name: str) -> str | None:
     return bare
 
 
-def outside(question: Question, name: str) -> Verdict | None:
+def outside(question: Question, name: str, workspace: str = "") -> Verdict | None:
     """Check whether a path outside the repository exists; None for a temporary one. Its content is not read."""
     try:
         there = os.path.lexists(os.path.expanduser(name))
@@ -409,11 +417,40 @@ def outside(question: Question, name: str) -> Verdict | None:
         there = False
     if there:
         return confirmed(question, "on-this-host", "there on this machine; outside the repository, so not looked into")
+    if (missing := missing_here(question, name, workspace)) is not None:
+        return missing
     if _PASSING_FOLDER.match(name):
         return None  # nobody expects it to last
     if is_of_other_machine(name):
         return unverifiable(question, "other-machine", "a path of another machine, or of another user")
     return unverifiable(question, "outside", "not on this machine, and outside of the repository")
+
+
+def missing_here(question: Question, name: str, workspace: str) -> Verdict | None:
+    """The verdict on a missing path that can only be of this machine; None if it may be of another one.
+
+    It is of this machine if it is in this very workspace, or in a folder that this user's home has. What programs write
+    while they run may come back.
+    """
+    full = os.path.normpath(os.path.expanduser(name))
+    if question.claim.is_weak or not full.startswith("/"):
+        return None
+    own = {os.path.abspath(workspace), os.path.realpath(workspace)} if workspace else set()
+    if rest := _below(full, own):
+        is_ours, why = True, "it is not in this workspace"
+    else:
+        home, folder = os.path.expanduser("~"), os.path.dirname(full)
+        rest = _below(full, {home})
+        is_ours = os.path.dirname(rest) not in ("", *_SHARED_HOME_FOLDERS) and os.path.isdir(folder)
+        why = "it is not on this machine, though its folder is"
+    if not is_ours or _MADE_AT_RUN_TIME.search(rest):
+        return None
+    return gone(question, "not-there", why, rank=CODE)
+
+
+def _below(path: str, folders: set[str]) -> str:
+    """A path from the folder that it is in; empty if it is in none of them."""
+    return next((path[len(folder) + 1 :] for folder in folders if path.startswith(f"{folder}/")), "")
 
 
 def is_of_other_machine(name: str) -> bool:

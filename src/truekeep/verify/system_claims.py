@@ -1,4 +1,4 @@
-"""Checks claims about what runs or is built: ports, units, containers, bundles and URLs."""
+"""Checks claims about what runs: ports, units, containers, and URLs."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.file_kinds import language_for
+from truekeep.verify.live_system.answers import SystemAnswer
+from truekeep.verify.live_system.configured import query_ids
 from truekeep.verify.live_system.containers import query_containers
 from truekeep.verify.live_system.ports import query_ports
 from truekeep.verify.live_system.systemd import query_units, unit_ports
@@ -20,7 +22,6 @@ from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed,
 _URL_CACHE_SECONDS = 7 * 86_400
 _URL_TIMEOUT = 10.0
 _MAX_URLS = 200
-_BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
 
 
 def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
@@ -28,6 +29,7 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
     if not questions:
         return {}
     answers = query_ports({int(item.claim.name) for item in questions}) if world.options.system else {}
+    installed = _installed_unit_ports(questions) if world.options.system else {}
     words = world.now.find("words", {item.claim.name for item in questions})
     verdicts = {}
     for question in questions:
@@ -39,22 +41,12 @@ def check_ports(world: World, questions: Sequence[Question]) -> dict[int, Verdic
             for number, line in manifest.ports
             if number == port
         ]
-        unit = claim.near
-        said = _ports_of_unit_file(world, unit) if unit else []
-        if unit and not said and world.options.system:
-            said = list(unit_ports(unit))
-        if said and port not in said:
-            why = f"{unit} says {', '.join(map(str, sorted(set(said))))}"
-            verdicts[id(question)] = (
-                moved(question, "unit-says", why, str(said[0]))
-                if len(set(said)) == 1
-                else changed(question, "unit-says", why, unit)
-            )
+        said = _ports_of_unit_file(world, claim.near) or installed.get(claim.near, []) if claim.near else []
+        if (by_unit := _check_port_of_unit(question, said)) is not None:
+            verdicts[id(question)] = by_unit
             continue
         here = answers.get(port)
-        if said:
-            verdicts[id(question)] = confirmed(question, "unit-says", f"{unit} says so")
-        elif here is not None and here.state == "there":
+        if here is not None and here.state == "there":
             verdicts[id(question)] = confirmed(question, "listening", here.what)
         elif world.is_home:
             verdicts[id(question)] = _find_port_of_service(world, question, configured, words[claim.name])
@@ -81,6 +73,25 @@ def _find_port_of_service(
         why = f"nothing listens on it here; {path}:{line} names it, and may be of another service"
         return unverifiable(question, "not-listening", why, place=f"{path}:{line}")
     return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
+
+
+def _check_port_of_unit(question: Question, said: Sequence[int]) -> Verdict | None:
+    """Check a port against those that the file of its unit names; None if it names none."""
+    claim, port = question.claim, int(question.claim.name)
+    if port in said:
+        return confirmed(question, "unit-says", f"{claim.near} says so")
+    if not said:
+        return None
+    why = f"{claim.near} says {', '.join(map(str, sorted(set(said))))}"
+    if len(set(said)) == 1:
+        return moved(question, "unit-says", why, str(said[0]))
+    return changed(question, "unit-says", why, claim.near)
+
+
+def _installed_unit_ports(questions: Iterable[Question]) -> dict[str, list[int]]:
+    """The ports in the files of the units that questions name, as this machine has them."""
+    units = {item.claim.near for item in questions if item.claim.near}
+    return {unit: unit_ports(unit, known) for unit, known in query_units(units).items()} if units else {}
 
 
 _PORT_LINE = re.compile(rb"port(?!folio|rait|able|ion|al|s? to\b)|listen|\bbind|\baddr|\bexpose\b")
@@ -156,7 +167,7 @@ def check_units(world: World, questions: Sequence[Question]) -> dict[int, Verdic
 def check_containers(world: World, questions: Sequence[Question]) -> dict[int, Verdict]:
     if not questions:
         return {}
-    answers = query_containers({item.claim.name for item in questions}) if world.options.system else {}
+    answers = _query_containers(world.options, {item.claim.name for item in questions}) if world.options.system else {}
     verdicts = {}
     for question in questions:
         name = question.claim.name
@@ -173,40 +184,41 @@ def check_containers(world: World, questions: Sequence[Question]) -> dict[int, V
             verdicts[id(question)] = confirmed(
                 question, "configured", f"in {composed[0][0]}", f"{composed[0][0]}:{composed[0][1]}"
             )
+        elif "container" in world.options.ask and here is not None and here.state == "absent":
+            verdicts[id(question)] = gone(question, "not-found", here.what, rank=CODE)
         else:
             what = here.what if here is not None else "this machine was not asked"
             verdicts[id(question)] = unverifiable(question, "no-answer", what)
     return verdicts
 
 
-def check_bundle(world: World, question: Question) -> Verdict | None:
-    """Check a built file with a hash in its name: the same stem with another hash is its successor."""
-    claim = question.claim
-    folder, _, name = claim.name.rpartition("/")
-    match = re.match(r"(.+)([-.])([A-Za-z0-9_]{8,20})(\.\w+)\Z", name)
-    if world.now.has(claim.name) or name in world.now.by_name:
-        return confirmed(question, "exists", "there", (world.now.by_name.get(name) or [claim.name])[0])
-    if match is None:
-        return None
-    pattern = re.compile(re.escape(match[1] + match[2]) + r"[A-Za-z0-9_]{8,20}" + re.escape(match[4]) + r"\Z")
-    found = []
-    for path in (*world.now.paths, *_files_of_build_folders(world, folder)):
-        base = path.rpartition("/")[2]
-        if base == name and path.endswith(claim.name):
-            return confirmed(question, "exists", "there, built", path)
-        if pattern.match(base):
-            found.append(path)
-    if len(set(found)) == 1:
-        return moved(question, "rebuilt", "the bundle has another hash now; name a symbol in it instead", found[0])
-    if found:
-        return gone(question, "rebuilt", "the bundle has another hash now", candidates=tuple(found[:5]), rank=CODE)
-    return unverifiable(question, "not-built", "no such bundle here; it may not be built on this machine")
+def _query_containers(options: Options, names: set[str]) -> dict[str, SystemAnswer]:
+    """Ask docker and podman, and for what they do not have the command that is configured for containers."""
+    answers = query_containers(names)
+    command = options.ask.get("container")
+    missing = {name for name in names if answers[name].state in ("absent", "unknown")}
+    return answers | query_ids(command, missing) if command is not None else answers
 
 
-def _files_of_build_folders(world: World, folder: str) -> Iterable[str]:
-    """Yield the files of build folders, which git usually ignores."""
-    for top in dict.fromkeys((*_BUILD_FOLDERS, *([folder.split("/")[0]] if folder else []))):
-        yield from world.files_on_disk(top)
+def check_ids(options: Options, questions: Sequence[Question]) -> dict[int, Verdict | None]:
+    """Check ids with the commands that the configuration has for them."""
+    verdicts: dict[int, Verdict | None] = {}
+    for what in {item.claim.owner for item in questions}:
+        command = options.ask.get(what) if options.system else None
+        some = [item for item in questions if item.claim.owner == what]
+        answers = query_ids(command, {item.claim.name for item in some}) if command is not None else {}
+        for question in some:
+            here = answers.get(question.claim.name)
+            if here is not None and here.state == "there":
+                verdicts[id(question)] = confirmed(question, "answers", here.what)
+            elif here is not None and here.state == "absent":
+                verdicts[id(question)] = gone(question, "not-found", here.what, rank=CODE)
+            elif question.claim.is_weak and here is None:
+                verdicts[id(question)] = None
+            else:
+                why = here.what if here is not None else f"only a live system knows it: see verify.ask.{what}"
+                verdicts[id(question)] = unverifiable(question, "no-answer", why)
+    return verdicts
 
 
 def check_urls(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:
@@ -217,19 +229,26 @@ def check_machine(store: FactsCache, options: Options, questions: Sequence[Quest
     """Check ports, units, containers and links without a repository, as far as this machine can tell."""
     links = [item for item in questions if item.claim.kind == "url"]
     found: dict[int, Verdict | None] = {**check_links(store, options, links)}
+    found |= check_ids(options, [item for item in questions if item.claim.kind == "id"])
     for kind, query, reason in (
         ("port", lambda names: {str(port): it for port, it in query_ports(set(map(int, names))).items()}, "listening"),
         ("unit", query_units, "unit"),
-        ("container", query_containers, "container"),
+        ("container", lambda names: _query_containers(options, names), "container"),
     ):
         asked = [item for item in questions if item.claim.kind == kind]
         answers = query({item.claim.name for item in asked}) if asked and options.system else {}
+        installed = _installed_unit_ports(asked) if kind == "port" and options.system else {}
         for question in asked:
             here = answers.get(question.claim.name)
-            if here is not None and here.state == "there":
+            by_unit = _check_port_of_unit(question, installed.get(question.claim.near, [])) if kind == "port" else None
+            if by_unit is not None:
+                found[id(question)] = by_unit
+            elif here is not None and here.state == "there":
                 found[id(question)] = confirmed(question, reason, here.what)
             elif question.claim.is_weak:
                 found[id(question)] = None
+            elif here is not None and here.state == "absent" and kind == "container" and kind in options.ask:
+                found[id(question)] = gone(question, "not-found", here.what, rank=CODE)
             elif here is not None and here.state == "absent":
                 why = "nothing listens on it here" if kind == "port" else f"{here.what}; not on this machine"
                 absent = "not-listening" if kind == "port" else "not-on-this-host"

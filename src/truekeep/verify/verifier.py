@@ -23,6 +23,7 @@ from typing import NamedTuple
 from truekeep.core.errors import BadInput
 from truekeep.core.repository import GitFailed
 from truekeep.memory.file_scan import is_log, project_in
+from truekeep.verify.bundle_claims import check_bundle_on_disk
 from truekeep.verify.cache import FactsCache, StoreDamaged
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, VerifyTimeout, digest_in, outline_in
 from truekeep.verify.checkouts import Checkout, choose_checkout, is_of_workspace
@@ -33,14 +34,14 @@ from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
-from truekeep.verify.path_claims import find_longer_paths, outside
+from truekeep.verify.path_claims import find_longer_paths, missing_here, outside
 from truekeep.verify.repository import Options, World, openclaw_folder
 from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts, stamp_of
 from truekeep.verify.subject import Subjects
 from truekeep.verify.system_claims import check_machine
 from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
 
-_MACHINE_KINDS = ("port", "unit", "container", "url")
+_MACHINE_KINDS = ("port", "unit", "container", "id", "url")
 _KINDS_WITH_BODY = ("symbol", "method", "env")
 
 
@@ -238,13 +239,17 @@ class Verifier:
 
     def _answer_from_disk(self, asked: _RoutedQuestion, problem: str) -> Verdict | None:
         question, claim = asked.question, asked.question.claim
+        if claim.kind == "bundle" and claim.name.startswith(("/", "~")):
+            return check_bundle_on_disk(question)
         if claim.kind in ("path", "directory"):
             own = openclaw_folder(claim.name) if self.workspace else ""
             if claim.name.startswith(("/", "~")) and not own and not claim.is_weak:
-                return outside(question, claim.name)
+                return outside(question, claim.name, self.workspace)
             name = claim.name[len(own) :].lstrip("/") or "."
             if any(os.path.lexists(place) for place in self._places(question.memory if not own else "", name)):
                 return confirmed(question, "in-memory", "a file of this memory")
+            if (missing := missing_here(question, claim.name, self.workspace)) is not None:
+                return missing
             if self.workspace and asked.problem == NO_REPOSITORY and not claim.is_weak:
                 why = "not in this workspace; it is in no git repository, so whether it ever was is not known"
                 return unverifiable(question, "not-there", why)

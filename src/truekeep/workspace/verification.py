@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -11,7 +12,10 @@ from typing import TYPE_CHECKING
 
 from truekeep.core.dates import as_stamp
 from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.core.git import Git
 from truekeep.core.machine import person
+from truekeep.core.repository import GitFailed
+from truekeep.core.state_dir import STATE
 from truekeep.verify.checkouts import choose_checkout
 from truekeep.verify.line_origins import LineOrigins
 from truekeep.verify.memory_reader import MemoryReader, is_outside, text_memory
@@ -101,7 +105,7 @@ class Verification:
         root = str(repository) if repository is not None else ""
         checkouts = cache(self._workspace.repositories.checkouts)
         # Loaded only if something has to be checked.
-        verifier = cache(lambda: self._verifier(Options(online=online, system=system), checkouts(), reuse=True))
+        verifier = cache(lambda: self._verifier(self._options(online=online, system=system), checkouts(), reuse=True))
         check = partial(self._check, verifier, root=root, at=at, changed=changed, online=online, progress=progress)
         if files:
             named = list(reader.files(files))
@@ -133,6 +137,22 @@ class Verification:
             stored = (recall(self._context.facts, memory) for memory in memories)
             results = [item for item in stored if item is not None]
         refresh_refuted(self._context, results, {memory.path: memory for memory in memories})
+
+    def _options(self, *, online: bool, system: bool) -> Options:
+        """The options of a check that a person or the schedule asked for: only such a check runs configured commands."""
+        ask = self._context.config.verify.ask if system else {}
+        return Options(online=online, system=system, ask={} if ask and self._is_config_shared() else ask)
+
+    def _is_config_shared(self) -> bool:
+        """Whether git tracks the configuration: then its commands may be somebody else's, and are not run."""
+        home = self._workspace.repositories.home()
+        if not home:
+            return False
+        path = os.path.relpath(os.path.join(os.path.realpath(self._context.path), STATE, "config.toml"), home)
+        try:
+            return bool(Git(home).run("ls-files", "--", path))
+        except GitFailed:
+            return True  # git would know, and cannot say
 
     def _check(
         self,

@@ -89,7 +89,7 @@ INLINE: dict[str, list[str]] = {
     "`src/a.py:42:7`": ["line src/a.py:42:7 = src/a.py 42"],
     "`src/a.py#L10-L20`": ["line src/a.py#L10-L20 = src/a.py 10-20"],
     "`./src/a.py#L10`": ["line ./src/a.py#L10 = src/a.py 10"],
-    "`dist/embedded-CQnl8oWA.js:382`": ["line dist/embedded-CQnl8oWA.js:382 = dist/embedded-CQnl8oWA.js 382"],
+    "`dist/embedded-CQnl8oWA.js:382`": ["bundle dist/embedded-CQnl8oWA.js:382 = dist/embedded-CQnl8oWA.js"],
     # symbols and methods
     "Call `load_config()` first.": ["symbol load_config"],
     "`loadConfig` and `_private`": ["symbol loadConfig", "?symbol _private"],
@@ -134,8 +134,8 @@ INLINE: dict[str, list[str]] = {
     "`3f2b1c9e8a1b2c3d4e5f60718293a4b5c6d7e8f9`": ["commit 3f2b1c9e8a1b2c3d4e5f60718293a4b5c6d7e8f9"],
     # hexadecimal ids that are no commits
     "The people schema is `3b7702e71da3dd791d9e17b76c88730e`.": [],
-    "Cron job `df22eb11` posts the daily digest.": [],
-    "Cron jobs: `df22eb11`, `0a1b2c3d` and `9f8e7d6c`.": [],
+    "Cron job `df22eb11` posts the daily digest.": ["?id df22eb11 of job"],
+    "Cron jobs: `df22eb11`, `0a1b2c3d` and `9f8e7d6c`.": ["?id df22eb11 of job"],
     "The container `4f5e6d7c8b9a` runs n8n.": ["container 4f5e6d7c8b9a"],
     "The `4f5e6d7c8b9a` container runs n8n.": ["container 4f5e6d7c8b9a"],
     "Session ID: 4f5e6d7c8b9a of that commit.": [],

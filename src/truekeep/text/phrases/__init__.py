@@ -32,6 +32,10 @@ class Phrases:
         """The words of an entry, line by line."""
         return [line.split() for line in self._texts[name].split("\n")]
 
+    def lines(self, name: str) -> list[str]:
+        """The expressions of an entry, one by one."""
+        return self._texts[name].replace("\n  |", "|").replace("\n  ", " ").split("\n")
+
     def any_of(self, name: str) -> str:
         """One regular expression that matches each expression of an entry. Put it in a group before using it."""
         return self._texts[name].replace("\n  |", "|").replace("\n  ", " ").replace("\n", "|")

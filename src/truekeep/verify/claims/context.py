@@ -13,20 +13,25 @@ from typing import NamedTuple
 
 from truekeep.text.phrases import load_phrases
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.inline_code import SEARCHED
 from truekeep.verify.claims.patterns import RawClaim, code_spans, is_file
 from truekeep.verify.claims.tense import (
+    expects_no_hits,
     is_imagined,
+    is_instruction,
     is_past,
     is_planned,
     is_replaced,
     may_mention_loss,
     sentence_around,
+    without_other_things,
 )
 
 MAX_NEIGHBOURS = 12  # claims on either side that are compared with one; all of a long line would take too long
 MAX_GAP_TO_FILE = 70  # characters between a symbol and its file
 MAX_GAP_TO_ONLY_FILE = 90  # the same for the only file of the sentence
 MAX_GAP_TO_SYMBOL = 60  # characters between a line number and its symbol
+MAX_GAP_TO_SERVICE = 90  # characters in front of a port in which its service is named
 MAX_GAP_TO_QUOTE = 30  # characters between a line number and code quoted beside it
 _SENTENCE_STOP = re.compile(r"[.!?;]\s")
 _CELL_STOP = re.compile(r"[.!?;|]\s|\s\|")
@@ -40,6 +45,7 @@ class _PlacePatterns(NamedTuple):
     defined_in: re.Pattern[str]
     defines: re.Pattern[str]
     relates: re.Pattern[str]
+    service_of_port: re.Pattern[str]
 
 
 @cache
@@ -59,6 +65,11 @@ def _patterns() -> _PlacePatterns:
         defined_in=re.compile(place["defined_in"]),
         defines=re.compile(place["defines"]),
         relates=re.compile(rf"\b(?:{place['relates']})\b", re.IGNORECASE),
+        service_of_port=re.compile(
+            rf"(?<![\w.-])[`*_\"']*(?P<name>[A-Za-z][\w-]{{1,40}})[`*_\"']* (?:{place['service']})"
+            rf" (?:{place['serves']}) [`*_:]*\Z",
+            re.IGNORECASE,
+        ),
     )
 
 
@@ -72,7 +83,9 @@ def complete_claims(raws: list[RawClaim], line: str, number: int, offset: int, *
         neighbours = raws[max(0, at - MAX_NEIGHBOURS) : at + MAX_NEIGHBOURS + 1]
         if raw.kind in ("symbol", "method", "env", "flag") and not place and not (raw.kind == "flag" and raw.owner):
             place, definite = _named_place(raw, [other for other in neighbours if _is_place(other)], line)
-        if raw.kind == "line":
+        if raw.kind == "bundle" and raw.first:
+            near = _symbol_of_line(raw, neighbours, line)
+        elif raw.kind == "line":
             near = _symbol_of_line(raw, neighbours, line)
             first = bisect_left(starts, raw.start)
             quote = _quoted_beside(raw, neighbours, line, spans[max(0, first - 3) : first + 3])
@@ -95,10 +108,17 @@ def complete_claims(raws: list[RawClaim], line: str, number: int, offset: int, *
             is_weak=raw.is_weak or is_planned(raw, line),
             is_past=raw.kind not in ("decision", "url")
             and (past or is_past(raw, line) or is_replaced(raw, neighbours, line)),
-            may_be_past=is_imagined(raw, line) or (line_mentions_loss and may_mention_loss(sentence_around(raw, line))),
+            may_be_past=is_imagined(raw, line)
+            or (line_mentions_loss and _sentence_mentions_loss(raw, line))
+            or (raw.why == SEARCHED and expects_no_hits(line)),
             is_definite=definite,
             why=raw.why,
         )
+
+
+def _sentence_mentions_loss(raw: RawClaim, line: str) -> bool:
+    sentence = sentence_around(raw, line)
+    return may_mention_loss(without_other_things(sentence) if is_instruction(raw, line) else sentence)
 
 
 def _is_place(raw: RawClaim) -> bool:
@@ -161,7 +181,10 @@ def _symbol_of_line(raw: RawClaim, raws: list[RawClaim], line: str) -> str:
 
 
 def _unit_of_port(raw: RawClaim, raws: list[RawClaim], line: str) -> str:
-    """The unit that a sentence gives a port to: a unit has the next port behind it, else the last one before."""
+    """The unit that a sentence gives a port to: a unit has the next port behind it, else the last one before.
+
+    Without a unit, "the shop service runs on port 5204" is about `shop.service`.
+    """
 
     def is_beside(one: RawClaim, other: RawClaim) -> bool:
         first, second = sorted((one, other))
@@ -174,7 +197,8 @@ def _unit_of_port(raw: RawClaim, raws: list[RawClaim], line: str) -> str:
         behind = [other for other in ports if other.start > unit.start]
         if (behind[0] if behind else ports[-1]) == raw:
             return unit.name
-    return ""
+    match = _patterns().service_of_port.search(line, max(0, raw.start - MAX_GAP_TO_SERVICE), raw.start)
+    return f"{match['name'].lower()}.service" if match is not None else ""
 
 
 def _quoted_beside(raw: RawClaim, raws: list[RawClaim], line: str, spans: list[tuple[int, int]]) -> str:

@@ -218,6 +218,7 @@ _KIND_PRIORITY = {
     "commit": 2,
     "version": 3,
     "container": 3,
+    "id": 3,
     "script": 3,
     "package": 3,
     "path": 5,

@@ -35,6 +35,13 @@ _NPM_OWN = frozenset(
 )
 _PLACEHOLDERS = ("name", "value", "type")  # `type name = value` shows a syntax
 _FORMULA = re.compile(r"[\w.]+\([^()]*\)\s*[=≈∝≤≥<>]\s*\S")  # `score(x) = a + b`: no code assigns to a call
+# A regular expression for one name: `PROMISE_RE\s*=`, `function\s+runJob\b`.
+_SEARCH_PATTERN = re.compile(
+    rf"(?:\\b)?(?:(?:def|class|function|const|let|var|fn|func|type)(?:\\s[*+]|\\s))?(?P<name>{NAME})"
+    r"(?=.*\\[sb(])(?:\\b|\\s[*+]?|\\?[=:({]| )*\Z"
+)
+SEARCHED = "a search"
+_SEARCH_PROGRAMS = ("rg", "grep", "egrep", "ag", "ack")
 _WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
 _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
@@ -69,9 +76,17 @@ def inline_code_claims(code: str, offset: int) -> list[RawClaim]:
         and _WITH_BLANKS.match(trimmed)
     ):
         return [RawClaim(start, start + len(trimmed), "path", bare_path(trimmed), "inline code")]
+    if (match := _SEARCH_PATTERN.match(trimmed)) is not None:
+        return _searched_claims(match["name"], start + match.start("name"))
     if " " in trimmed or "\t" in trimmed:
         return _words_of_code_claims(trimmed, start)
     return token_claims(trimmed, start, "inline code")
+
+
+def _searched_claims(name: str, start: int) -> list[RawClaim]:
+    """The name that a search looks for, if it can only be an identifier."""
+    found = token_claims(name, start, SEARCHED)
+    return [raw for raw in found if raw.kind in ("symbol", "env", "method") and not raw.is_weak]
 
 
 def _words_of_code_claims(code: str, start: int) -> list[RawClaim]:
@@ -144,6 +159,12 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
         )
         if script and ("/" in words[script][1] or is_file(words[script][1])):
             at, program = script, words[script][1]
+    if program == "git" and at + 1 < len(words) and words[at + 1][1] == "grep":
+        at, program = at + 1, "grep"
+    if program in _SEARCH_PROGRAMS:
+        sought = next((word for word in words[at + 1 :] if not word[1].startswith("-")), None)
+        if sought is not None:
+            yield from (raw._replace(is_weak=True) for raw in _searched_claims(sought[1], start + sought[0]))
     is_own = "/" in program or is_file(program)
     is_tool = program.lower() in TOOLS
     is_written = program in _WRITING_TOOLS

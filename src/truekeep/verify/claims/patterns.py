@@ -129,7 +129,7 @@ URL = re.compile(r"(?:https?|ftp)://[^\s<>\"'`]+")
 _LOCAL_URL = re.compile(r"https?://(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]):(\d{2,5})(?![\w.])")
 _HOST_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|0\.0\.0\.0|\[::1?\]|\*)?:(\d{2,5})\Z")
 _BUNDLE = re.compile(
-    r"(?:[\w./@-]*/)?[A-Za-z][\w.]*(?:-[a-z][\w.]*)*[-.]([A-Za-z0-9_]{8,20})\.(?:m?js|cjs|css|wasm|map)\Z"
+    r"(?:[\w./@~-]*/)?[A-Za-z][\w.]*(?:-[a-z][\w.]*)*[-.]([A-Za-z0-9_]{8,20})\.(?:m?js|cjs|css|wasm|map)\Z"
 )
 UNIT = re.compile(r"[A-Za-z0-9][\w@.\\:-]*\.(?:service|timer|socket)\Z")
 _PATH_LINE = re.compile(
@@ -177,8 +177,10 @@ def token_claims(word: str, start: int, why: str, *, is_command: bool = False) -
         path = bare_path(match[1])
         first = int(match[2] or match[4])
         last = int(match[3] or match[5] or 0)
+        if _is_bundle(match[1]):
+            return [RawClaim(start, end, "bundle", path, why, first=first, last=max(first, last))]
         return [RawClaim(start, end, "line", path, why, place=path, first=first, last=max(first, last))]
-    if (match := _BUNDLE.match(word)) is not None and _is_hash(match[1]):
+    if _is_bundle(word):
         return [RawClaim(start, end, "bundle", bare_path(word), why)]
     if UNIT.match(word) and "/" not in word:
         return [RawClaim(start, end, "unit", word, why, is_weak=not word.endswith((".service", ".timer")))]
@@ -333,6 +335,11 @@ def _is_odd(word: str) -> bool:
     if "_" in word.strip("_") or "$" in word:
         return True
     return any(a.islower() and b.isupper() for a, b in pairwise(word))
+
+
+def _is_bundle(word: str) -> bool:
+    match = _BUNDLE.match(word)
+    return match is not None and _is_hash(match[1])
 
 
 def _is_hash(word: str) -> bool:

@@ -16,6 +16,7 @@ from truekeep.verify.claims.patterns import (
     HARNESS_WORDS,
     HOSTS,
     MAX_CLAIM_CHARS,
+    NAME,
     PRODUCTS,
     TOOLS,
     TOP_FOLDERS,
@@ -47,6 +48,7 @@ _MANIFEST = re.compile(
     r"|requirements[\w-]*\.txt|setup\.(?:py|cfg)|Pipfile|mix\.exs|pubspec\.yaml)\b"
 )
 _CONTAINER_NAME = r"[A-Za-z0-9][\w.-]{1,62}"
+_ID = r"[A-Za-z0-9][A-Za-z0-9_:-]{5,127}"
 _PACKAGE_NAME = r"@?[A-Za-z][\w./-]{1,60}"
 _MAX_GAP_TO_PATH = 40  # characters between "line 12" and a path
 
@@ -66,15 +68,20 @@ class _WordPatterns(NamedTuple):
     since: re.Pattern[str]
     not_versioned: frozenset[str]
     container: re.Pattern[str]
+    asked_id: re.Pattern[str]
+    asked: re.Pattern[str]
     package: re.Pattern[str]
     target: re.Pattern[str]
+    symbol_behind: re.Pattern[str]
+    symbol_before: re.Pattern[str]
     decision: re.Pattern[str]
+    choice: re.Pattern[str]
 
 
 @cache
 def _patterns() -> _WordPatterns:
     phrases = load_phrases("claims")
-    words = phrases.table("words")
+    words, ids = phrases.table("words"), phrases.table("id")
     container_names = {"QUOTED": rf"[`\"']({_CONTAINER_NAME})[`\"']", "NAME": rf"`({_CONTAINER_NAME})`"}
     return _WordPatterns(
         port=re.compile(
@@ -99,12 +106,21 @@ def _patterns() -> _WordPatterns:
             expand_names(words["container"], container_names)
             + rf"|\bdocker (?:exec(?: -\w+)*|logs(?: -\w+)*|restart|stop|start|inspect) ({_CONTAINER_NAME})"
         ),
+        asked_id=re.compile(
+            rf"\b(?P<what>{ids['asked']}|{ids['asked_if_configured']})s?(?: ids?)?:? `(?P<id>{_ID})`"
+            rf"|`(?P<id_before>{_ID})` (?P<what_behind>{ids['asked']}|{ids['asked_if_configured']})\b",
+            re.IGNORECASE,
+        ),
+        asked=re.compile(rf"(?:{ids['asked']})\Z", re.IGNORECASE),
         package=re.compile(expand_names(words["package"], {"NAME": rf"`({_PACKAGE_NAME})`"})),
         target=re.compile(
             rf"\b(?P<kind>make|npm|just|package\.json) (?:{words['target']})s? `(?P<before>[\w:.-]{{1,60}})`"
             rf"|`(?P<after>[\w:.-]{{1,60}})` (?P<other>make|npm|just|yarn|pnpm) (?:{words['target']})"
         ),
+        symbol_behind=re.compile(rf"\b(?:{words['symbol']})s? (?:called |named )?({NAME})(?![\w(./-])"),
+        symbol_before=re.compile(rf"(?<![\w./-])({NAME}) (?:{words['symbol']})\b"),
         decision=re.compile(words["decision"], re.IGNORECASE),
+        choice=re.compile(words["choice"], re.IGNORECASE),
     )
 
 
@@ -119,9 +135,21 @@ def worded_claims(line: str, raws: list[RawClaim]) -> list[RawClaim]:
             group = match.lastindex or 1
             found.append(RawClaim(*match.span(group), "container", match[group], "called a container"))
     if "`" in line:
+        found += _id_claims(line)
         found += _package_claims(line, raws)
         found += _target_claims(line)
     return found
+
+
+def _id_claims(line: str) -> Iterator[RawClaim]:
+    """Ids that only a live system knows; most things with ids count only if a command is configured for them."""
+    patterns = _patterns()
+    for match in patterns.asked_id.finditer(line):
+        name, what = ("id", "what") if match["id"] else ("id_before", "what_behind")
+        if any(character.isdigit() for character in match[name]) and not is_file(match[name]):
+            owner = match[what].lower()
+            is_weak = patterns.asked.match(owner) is None
+            yield RawClaim(*match.span(name), "id", match[name], f"called a {owner}", owner=owner, is_weak=is_weak)
 
 
 def _commit_claims(line: str) -> Iterator[RawClaim]:
@@ -226,6 +254,10 @@ def prose_claims(prose: str) -> list[RawClaim]:
             found += [raw._replace(is_weak=True) for raw in identifier_claims(f"{word}()", start, "a call")]
         elif kind == "method":
             found += _prose_method(word, start)
+    for pattern in (_patterns().symbol_behind, _patterns().symbol_before):
+        for match in pattern.finditer(prose):
+            raws = identifier_claims(match[1], match.start(1), "called a function")
+            found += [raw._replace(is_weak=True) for raw in raws if not raw.is_weak]
     return found
 
 
@@ -272,7 +304,8 @@ def _prose_path(word: str, start: int) -> list[RawClaim]:
 
 def decision_claims(line: str, *, decided: bool) -> Iterator[RawClaim]:
     """Each sentence about a decision; under a heading about decisions (`decided`), each list item."""
-    if not decided and not _patterns().decision.search(line):
+    patterns = _patterns()
+    if not decided and not patterns.decision.search(line) and not patterns.choice.search(line):
         return
     at = 0
     for match in re.finditer(r"[.!?](?=\s+[A-Z*`])|\Z", line):
@@ -283,7 +316,9 @@ def decision_claims(line: str, *, decided: bool) -> Iterator[RawClaim]:
         if not bare:
             continue
         item = re.match(r"(?:[-*+>]|\d+[.)])\s+", bare)
-        if _patterns().decision.search(bare) or (decided and item is not None):
+        is_decision = patterns.decision.search(bare) is not None or (decided and item is not None)
+        if is_decision or patterns.choice.search(bare):
             first = start + sentence.index(bare) + (item.end() if item else 0)
             text = line[first : start + len(sentence.rstrip())]
-            yield RawClaim(first, first + len(text), "decision", text[:MAX_CLAIM_CHARS], "a decision")
+            why = "a decision" if is_decision else "a choice"
+            yield RawClaim(first, first + len(text), "decision", text[:MAX_CLAIM_CHARS], why, is_weak=not is_decision)

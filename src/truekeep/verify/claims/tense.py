@@ -37,6 +37,9 @@ class _TensePatterns(NamedTuple):
     present: re.Pattern[str]
     habit: re.Pattern[str]
     fate: re.Pattern[str]
+    instruction: re.Pattern[str]
+    of_other_things: re.Pattern[str]
+    no_hits: re.Pattern[str]
     planned_before: re.Pattern[str]
     imagined_before: re.Pattern[str]
     open_task: re.Pattern[str]
@@ -66,6 +69,9 @@ def _patterns() -> _TensePatterns:
         present=re.compile(rf"{_FIRST}(?:{past['present']}){_LAST}"),
         habit=re.compile(rf"[^.;,]{{0,30}}?{_FIRST}(?:{past['habit']})", ignore_case),
         fate=re.compile(rf"(?:{past['fate']}){_LAST}", ignore_case),
+        instruction=re.compile(rf"[\s>*+\d.)-]*(?:{past['instruction']})[ :]+`[^`]*\Z", ignore_case),
+        of_other_things=re.compile(rf"{_FIRST}(?:{past['of_other_things']}){_LAST}", ignore_case),
+        no_hits=re.compile(rf"{_FIRST}(?:{past['no_hits']}){_LAST}", ignore_case),
         planned_before=re.compile(
             rf"(?:{_FIRST}(?:{planned['might']}){_LAST}[^.;`。；]{{0,40}}"
             rf"|{_FIRST}(?:{planned['create']})(?: ?(?:{planned['created']}){_LAST})*)[ \"'(*_`:]*\Z",
@@ -85,6 +91,23 @@ def _patterns() -> _TensePatterns:
 def may_mention_loss(text: str) -> bool:
     """Whether a line or sentence may be about something that is gone."""
     return _patterns().past_anywhere.search(text) is not None
+
+
+def is_instruction(raw: RawClaim, line: str) -> bool:
+    """Whether the sentence begins with a verb that tells to run or use the code that the claim is in."""
+    return (
+        _patterns().instruction.match(last_sentence(line[max(0, raw.start - _SENTENCE_WINDOW) : raw.start])) is not None
+    )
+
+
+def without_other_things(sentence: str) -> str:
+    """A sentence without the words that call something old."""
+    return _patterns().of_other_things.sub(" ", sentence)
+
+
+def expects_no_hits(line: str) -> bool:
+    """Whether a line with a search says that it finds nothing."""
+    return _patterns().no_hits.search(line) is not None
 
 
 def sentence_around(raw: RawClaim, line: str) -> str:
