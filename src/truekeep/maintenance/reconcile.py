@@ -37,6 +37,7 @@ from truekeep.memory.card import (
 from truekeep.memory.file_scan import is_dated
 from truekeep.memory.frontmatter import Frontmatter
 from truekeep.memory.memory_index import pointer_lines
+from truekeep.memory.opposite_rules import Rule, find_opposites, find_rules
 from truekeep.memory.values import Value, agree, as_value, find_values, spelled
 from truekeep.text.encoding import decode_text
 
@@ -484,9 +485,14 @@ def _said_against(rule: str, item: StatedValue, card: StatedValue, winner: str, 
 
 
 def compare_instructions(
-    instructions: Iterable[tuple[str, Sequence[StatedValue]]], about: Callable[[str, str], Sequence[StatedValue]]
+    instructions: Iterable[tuple[str | None, Sequence[StatedValue]]],
+    about: Callable[[str, str], Sequence[StatedValue]],
 ) -> Iterator[Found]:
-    """Compare instruction files with cards. Instructions win: a person wrote them."""
+    """Compare instruction files of repositories, and those of the user (None), with cards.
+
+    Instructions win: a person wrote them. Those of a repository come before those of the user.
+    """
+    seen: set[tuple[str, int]] = set()
     for repository, given in instructions:
         values: dict[tuple[str, str], set[str]] = {}
         for item in given:
@@ -497,7 +503,11 @@ def compare_instructions(
                 continue  # it lists several, and does not say which one is meant
             for card in about(item.value.kind, item.value.subject):
                 is_same = agree(card.value.kind, card.value.value, item.value.value)
-                if card.store == "cards" and card.repository in (repository, "") and not is_same:
+                is_of_here = repository is None or card.repository in (repository, "")
+                if card.store != "cards" or not is_of_here or (card.path, card.value.start) in seen:
+                    continue
+                seen.add((card.path, card.value.start))
+                if not is_same:
                     winner, reason = REASONS["memory-instructions"]
                     found = Disagreement(
                         rule="memory-instructions",
@@ -510,6 +520,46 @@ def compare_instructions(
                         action="fix",
                     )
                     yield found, Repairs(value=(card, item.value.value))
+
+
+def compare_rules(path: str, repository: str, data: bytes, given: Sequence[tuple[str, Rule]]) -> Iterator[Found]:
+    """Compare what a card tells to do with the rules of instruction files. `given`: the rules, with their files."""
+    text = decode_text(data)
+    if text is None or not given:
+        return
+    card = parse_card(path.removeprefix(f"{CARDS}/"), text)
+    files = {id(rule): file for file, rule in given}
+    statements = find_rules(text)
+    winner, reason = REASONS["memory-instructions"]
+    for rule, said in find_opposites([rule for _, rule in given], statements):
+        other = f"{files[id(rule)]}:{rule.line}"
+        is_all = card.body.strip(" \n-*+.") == said.text.strip(" -*+.")
+        idea = _dropped_for_rule(path, repository, data, said.text, other, rule.text) if is_all else None
+        found = Disagreement(
+            rule="memory-instructions",
+            place=f"{path}:{said.line}",
+            says=said.text,
+            other=other,
+            other_says=rule.text,
+            winner=winner,
+            reason=reason,
+            action="ask" if idea is not None else "person",
+            step="" if idea is not None else f"edit line {said.line} of {path}: take the sentence out",
+        )
+        yield found, Repairs(idea=idea)
+
+
+def _dropped_for_rule(path: str, repository: str, data: bytes, said: str, other: str, rule: str) -> Idea:
+    name = path.rpartition("/")[2].removesuffix(".md")
+    return Idea(
+        by=BY,
+        slug=f"against-instructions-{name}",
+        reasons=(("two-values", f"{path} says: {said}; {other} says: {rule}"),),
+        text=f"Drops {path}: {other} says the opposite of all of it.\n\n- the card: {said}\n- {other}: {rule}\n",
+        drops=((path, data),),
+        repository=repository,
+        key=f"{path}\0{said}\0{rule}",
+    )
 
 
 def values_in(path: str, text: str, *, store: str, day: str, repository: str) -> list[StatedValue]:

@@ -31,6 +31,14 @@ class RankedPassage(NamedTuple):
     is_file_time: bool = False  # nothing but the file's own time tells its day
 
 
+class InstructedOtherwise(NamedTuple):
+    """An instruction file that says the opposite of a memory."""
+
+    memory: str  # the path of the memory
+    citation: str  # file:line
+    text: str
+
+
 class Resolution(NamedTuple):
     """The passages about a topic in order of trust, and the one that wins."""
 
@@ -41,18 +49,33 @@ class Resolution(NamedTuple):
     why: str
 
 
-def resolve(topic: str, hits: Sequence[Hit], code: Sequence[Verdict]) -> Resolution:
-    """Rank the hits about a topic by trust: code, git, newer memory, older memory."""
+def resolve(
+    topic: str, hits: Sequence[Hit], code: Sequence[Verdict], instructed: Sequence[InstructedOtherwise] = ()
+) -> Resolution:
+    """Rank the hits about a topic by trust: code, git, newer memory, older memory.
+
+    `instructed`: what instruction files say against them. Memory that they contradict is not believed.
+    """
     best_score = max((hit.score for hit in hits), default=0.0)
     best: dict[str, Hit] = {}  # the best passage of each file
     for hit in sorted(hits, key=lambda hit: -hit.score):
         if hit.score >= best_score * _MIN_RELATIVE_SCORE:
             best.setdefault(hit.path, hit)
     about = list(best.values())
-    statements = sorted((_statement(hit) for hit in about), key=lambda item: (item.rank, _age_key(item)))
+    against = {item.memory: item for item in instructed}
+    ranked = [_overruled(_statement(hit)) if hit.path in against else _statement(hit) for hit in about]
+    statements = sorted(ranked, key=lambda item: (item.rank, _age_key(item)))
     standing = [item for item in statements if item.rank < REFUTED]
     if not statements:
         return Resolution(topic, tuple(code), (), "", "memory does not speak of it")
+    best_hit = about[0].path
+    if best_hit in against:
+        told = against[best_hit]
+        first = RankedPassage(
+            told.citation, told.text, "instructions", "", None, "", GIT, "an instruction file: a person's own word", ()
+        )
+        why = "an instruction file is a person's word, and memory an observation; they say the opposite"
+        return Resolution(topic, tuple(code), (first, *statements), told.citation, why)
     if not standing:
         return Resolution(
             topic, tuple(code), tuple(statements), "", "code refutes every memory of it; look at the code"
@@ -96,6 +119,10 @@ def _statement(hit: Hit) -> RankedPassage:
         tuple(hit.verdicts),
         hit.is_file_time,
     )
+
+
+def _overruled(item: RankedPassage) -> RankedPassage:
+    return item._replace(rank=REFUTED, trust="an instruction file says the opposite")
 
 
 def _age_key(item: RankedPassage) -> tuple[int, int]:

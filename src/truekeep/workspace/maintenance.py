@@ -58,7 +58,7 @@ from truekeep.text.encoding import decode_text
 from truekeep.verify.checkouts import is_of_workspace
 from truekeep.verify.results import read_counts, read_seals
 from truekeep.workspace.reconciliation import FACTS_DB, ReconcileReport, Reconciliation
-from truekeep.workspace.repository_instructions import RepositoryInstructions
+from truekeep.workspace.repository_instructions import USER, RepositoryInstructions
 
 if TYPE_CHECKING:
     from datetime import date, datetime
@@ -153,7 +153,7 @@ class Maintenance:
             return ""
         instructions = self._instructions()
         files = [os.path.join(self._root, name) for name in (REVIEW, FACTS_DB, f"{FACTS_DB}-wal")]
-        for repository in survey.repositories():
+        for repository in (USER, *survey.repositories()):
             files += instructions.paths(repository)
         stamps = [_stamp(path) for path in files]
         last = max((stamp[0] for stamp in stamps if stamp is not None), default=0)

@@ -22,6 +22,7 @@ from truekeep.maintenance.reconcile import (
     Repairs,
     compare_index,
     compare_instructions,
+    compare_rules,
     compare_sessions,
     compare_values,
 )
@@ -36,6 +37,7 @@ from truekeep.memory.values import Value, name_of
 from truekeep.text.encoding import decode_text
 from truekeep.verify.results import read_counts
 from truekeep.workspace.reconciliation_fixes import index_overflow, write_index_lines, write_values
+from truekeep.workspace.repository_instructions import USER
 
 if TYPE_CHECKING:
     from truekeep.verify.results import CheckedMemory
@@ -154,14 +156,18 @@ class Reconciliation:
         judge = Judge(
             today=self._today,
             code=self._verdict_at,
-            instructions=self._instructions.values,
+            instructions=lambda name: [*self._instructions.values(name), *self._instructions.values(USER)],
             read=self._read,
         )
-        told = [(name, self._instructions.values(name)) for name in survey.repositories()]
+        told: list[tuple[str | None, list[StatedValue]]] = [
+            (name, self._instructions.values(name)) for name in survey.repositories()
+        ]
+        told.append((None, self._instructions.values(USER)))
         by_instruction = [
             self._if_once(found) for found in compare_instructions([item for item in told if item[1]], survey.values_of)
         ]
         yield from by_instruction
+        yield from self._against_rules(survey)
         settled = {item.place for item, _ in by_instruction}
         for found in compare_values(self._clashes(survey, facts), judge):
             if found[0].place not in settled:
@@ -188,6 +194,15 @@ class Reconciliation:
                         ),
                         Repairs(),
                     )
+
+    def _against_rules(self, survey: Survey) -> Iterator[Found]:
+        """Cards that tell to do the opposite of what an instruction file says."""
+        for facts in survey.cards():
+            given = [*self._instructions.rules(facts.repository)] if facts.repository else []
+            given += self._instructions.rules(USER)
+            data = self._read(facts.path) if given else None
+            if data is not None:
+                yield from compare_rules(facts.path, facts.repository, data, given)
 
     def _if_once(self, found: Found) -> Found:
         """Leave a value to a person if it occurs in the card more than once."""

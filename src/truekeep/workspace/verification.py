@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from truekeep.verify.checkouts import choose_checkout
 from truekeep.verify.line_origins import LineOrigins
 from truekeep.verify.memory_reader import MemoryReader, is_outside, text_memory
 from truekeep.verify.options import Options
-from truekeep.verify.resolve import resolve
+from truekeep.verify.resolve import InstructedOtherwise, resolve
 from truekeep.verify.results import (
     CheckedMemory,
     LineOrigin,
@@ -139,7 +139,7 @@ class Verification:
         refresh_refuted(self._context, results, {memory.path: memory for memory in memories})
 
     def _options(self, *, online: bool, system: bool) -> Options:
-        """The options of a check that a person or the schedule asked for: only such a check runs configured commands."""
+        """The options of a check that a person or the schedule asked for; no other one runs configured commands."""
         ask = self._context.config.verify.ask if system else {}
         return Options(online=online, system=system, ask={} if ask and self._is_config_shared() else ask)
 
@@ -271,7 +271,33 @@ class Verification:
         hits: Sequence[Hit] = self._workspace.search.find(topic, limit=limit).hits
         if hits and self._context.shows_verdicts:
             hits = self.with_verdicts(hits, patient=True)
-        return resolve(topic, hits, self._verify_topic(topic, hits))
+        return resolve(topic, hits, self._verify_topic(topic, hits), list(self._instructed_otherwise(hits)))
+
+    def _instructed_otherwise(self, hits: Sequence[Hit]) -> Iterator[InstructedOtherwise]:
+        """The instructions that say the opposite of a hit: of its repository, else of the user."""
+        from truekeep.memory.opposite_rules import find_opposites, find_rules
+        from truekeep.memory.values import agree, find_values
+        from truekeep.workspace.repository_instructions import USER, RepositoryInstructions
+
+        instructions = RepositoryInstructions(self._workspace)
+        for hit in hits:
+            if hit.store == "transcripts":
+                continue
+            names = (hit.repository, USER) if hit.repository else (USER,)
+            given = [item for name in names for item in instructions.rules(name)]
+            files = {id(rule): file for file, rule in given}
+            for rule, _ in find_opposites([rule for _, rule in given], find_rules(hit.text)):
+                yield InstructedOtherwise(hit.path, f"{files[id(rule)]}:{rule.line}", rule.text)
+            values = find_values(hit.text, repository=hit.repository)
+            for name in names:
+                for said in instructions.values(name):
+                    kind, subject, value = said.value[:3]
+                    if any(
+                        (item.kind, item.subject) == (kind, subject) and not agree(kind, item.value, value)
+                        for item in values
+                    ):
+                        citation = f"{said.path}:{said.value.line}"
+                        yield InstructedOtherwise(hit.path, citation, f"{subject} {kind} {value}")
 
     def _verify_topic(self, topic: str, hits: Sequence[Hit]) -> list[Verdict]:
         """Verdicts on the words of a topic, in the repositories that the hits are about."""
