@@ -38,6 +38,7 @@ from truekeep.memory.file_scan import is_dated
 from truekeep.memory.frontmatter import Frontmatter
 from truekeep.memory.memory_index import pointer_lines
 from truekeep.memory.opposite_rules import Rule, find_opposites, find_rules
+from truekeep.memory.sentence_values import Measure, SentenceValue, content_words, find_measures, sentence_values
 from truekeep.memory.values import Value, agree, as_value, find_values, spelled
 from truekeep.text.encoding import decode_text
 
@@ -54,6 +55,8 @@ REASONS = {
     "index-unread": ("", "a card is there, but not as one that can be read; its line stays"),
     "index-doubled": ("card", "a card has one line in the index"),
     "index-drifted": ("card", "the index only points; the card says what it is about"),
+    "index-value": ("card", "the index only points; the card says what is so"),
+    "index-content": ("card", "the index never holds content: what is cut off from it is lost"),
     "card-log": ("card", "the card says what is so now, the log what happened that day; both can be right"),
     "handoff-card": ("", "a handoff is a proposal until it is filed"),
     "card-transcript": ("card", "a transcript is what was said, a card what was decided"),
@@ -64,6 +67,7 @@ REASONS = {
 _OWN_LINE = re.compile(
     r"- \[(?P<label>(?:[^\]\\\n]|\\.){1,400})\]\(" + re.escape(CARDS) + r"/(?P<name>[A-Za-z0-9._%-]+\.md)\)\Z"
 )
+_LINK_TARGET = re.compile(r"\]\([^)]*\)")
 _NAMED = re.compile(r"[a-z0-9]{3,}")
 _MAX_LINES_TO_DROP = 10  # at once, if they are most of the index: cards may be missing only for a moment
 
@@ -241,6 +245,62 @@ def _drifted(
             step = f"a person wrote that line: edit {INDEX} line {number}, or the topic of {facts.path}"
             found = _index("index-drifted", f"{INDEX}:{number}", text, facts, "person", step)
             yield found._replace(winner="person", reason="a person wrote the line, so it stays as it is"), Repairs()
+
+
+def compare_index_values(
+    data: bytes, cards: Sequence[CardFacts], read: Callable[[str], bytes | None]
+) -> Iterator[Found]:
+    """Compare the numbers in lines of the index with the cards that they point at."""
+    known = {facts.path.removeprefix(f"{CARDS}/"): facts for facts in cards}
+    for number, text, names, _ in pointer_lines(data, known.__contains__):
+        name = next(iter(names))
+        facts = known.get(name)
+        words = _LINK_TARGET.sub("]", text)
+        measures = find_measures(words) if facts is not None and len(names) == 1 else []
+        card = decode_text(read(facts.path) or b"") if facts is not None and measures else None
+        if facts is None or card is None:
+            continue
+        for measure in measures:
+            yield from _index_measure(f"{INDEX}:{number}", text, words, measure, name, facts, card)
+
+
+def _index_measure(
+    place: str, text: str, words: str, measure: Measure, name: str, facts: CardFacts, card: str
+) -> Iterator[Found]:
+    """Compare one number of an index line with the card: it says the same, something else, or nothing of it."""
+    body = parse_card(name, card).body
+    said = f"{measure.number} {measure.unit}"
+    if re.search(rf"(?<![\w.]){re.escape(measure.number)}(?![\w]|\.\d)", card):
+        return
+    about = content_words(words)
+    others = {
+        (number, sentence)
+        for sentence in re.split(r"(?<=[.!?])\s+|\n", body)
+        for number, unit, _, _ in find_measures(sentence)
+        if unit == measure.unit and content_words(sentence) & about - {measure.unit}
+    }
+    if len({number for number, _ in others}) == 1:
+        right, sentence = min(others)
+        fixed = re.sub(rf"(?<![\w.]){re.escape(measure.number)}(?![\w]|\.\d)", right, text)
+        can_fix = text.count(measure.number) == 1
+        winner, reason = REASONS["index-value"]
+        step = "" if can_fix else f"edit {place.replace(':', ' line ')}"
+        yield (
+            Disagreement(
+                "index-value", place, text, facts.path, sentence.strip(" -*"), winner, reason,
+                "fix" if can_fix else "person", step,
+            ),
+            Repairs(retitle=(name, text, fixed) if can_fix else None),
+        )  # fmt: skip
+    elif not others:
+        winner, reason = REASONS["index-content"]
+        update = f"`truekeep card write --update {as_argument(facts.path)}`"
+        line = place.replace(":", " line ")
+        step = f"the card does not say {said}: {update} adds it, then leave only the link in {line}"
+        yield (
+            Disagreement("index-content", place, text, facts.path, "nothing of it", winner, reason, "person", step),
+            Repairs(),
+        )
 
 
 # Values.
@@ -449,6 +509,39 @@ def _log_against(item: StatedValue, cards: Sequence[StatedValue]) -> Iterator[Fo
         update = f"`truekeep card write --update {as_argument(card.path)}`"
         step = f"the log is younger: if it is so now, update the card ({update})"
         yield _said_against("card-log", item, card, winner, reason, step), Repairs()
+
+
+class DatedText(NamedTuple):
+    """A card or a log with its day."""
+
+    path: str
+    day: str
+    repository: str
+    text: str
+
+
+def compare_logs(logs: Iterable[DatedText], cards: Iterable[DatedText]) -> Iterator[Found]:
+    """Compare the sentences of logs with those of older cards that differ from them in nothing but a value."""
+    said: dict[str, list[tuple[DatedText, SentenceValue]]] = {}
+    for log in logs:
+        for item in sentence_values(log.text):
+            said.setdefault(item.frame, []).append((log, item))
+    winner, reason = REASONS["card-log"]
+    for card in cards if said else ():
+        for own in sentence_values(card.text):
+            later = [(log, item) for log, item in said.get(own.frame, ()) if log.day > card.day and card.day]
+            if not later or any(item.value.lower() == own.value.lower() for _, item in later):
+                continue  # what the log says was so for a time, or several things are built alike
+            log, item = max(later, key=lambda pair: (pair[0].day, pair[1].line))
+            update = f"`truekeep card write --update {as_argument(card.path)}`"
+            yield (
+                Disagreement(
+                    "card-log", f"{log.path}:{item.line}", f"{item.text} ({log.day})", f"{card.path}:{own.line}",
+                    f"{own.text} ({card.day})", winner, reason, "none",
+                    f"the log is younger: if it is so now, update the card ({update})",
+                ),
+                Repairs(),
+            )  # fmt: skip
 
 
 def compare_sessions(

@@ -31,68 +31,6 @@ _REJECTED = re.compile(
 _REFUSED = re.compile(r"\b(?:not|never|no longer|stop(?:ped)?)(?: to)?\s+\Z|n't\s+\Z")
 _REVERT = re.compile(r"revert:? \"?", re.IGNORECASE)
 _WORD = re.compile(r"[a-z][a-z0-9]{2,}")
-_PLAIN_WORDS = frozenset(
-    [
-        "the",
-        "and",
-        "for",
-        "with",
-        "from",
-        "into",
-        "over",
-        "not",
-        "use",
-        "uses",
-        "used",
-        "using",
-        "our",
-        "all",
-        "was",
-        "were",
-        "are",
-        "has",
-        "have",
-        "had",
-        "decided",
-        "chose",
-        "chosen",
-        "agreed",
-        "went",
-        "settled",
-        "picked",
-        "opted",
-        "switched",
-        "moved",
-        "instead",
-        "rather",
-        "than",
-        "because",
-        "since",
-        "due",
-        "its",
-        "it's",
-        "this",
-        "that",
-        "now",
-        "we",
-        "they",
-        "team",
-        "replace",
-        "replaced",
-        "replaces",
-        "switch",
-        "migrate",
-        "move",
-        "drop",
-        "prefer",
-        "feat",
-        "fix",
-        "chore",
-        "refactor",
-        "docs",
-        "add",
-    ]
-)
 
 
 class _Choice(NamedTuple):
@@ -234,7 +172,7 @@ def _patterns() -> tuple[re.Pattern[str], ...]:
 
 def _choice(text: str, chosen: Sequence[str], rejected: Sequence[str]) -> _Choice:
     mine, theirs = (frozenset(_folded(name) for name in names) for names in (chosen, rejected))
-    words = {_folded(word) for word in _WORD.findall(text.lower())} - _PLAIN_WORDS
+    words = {_folded(word) for word in _WORD.findall(text.lower())} - load_phrases("claims").words("commit.plain")
     named = {part for name in mine | theirs for part in (name, *(_folded(word) for word in _WORD.findall(name)))}
     return _Choice(mine, theirs, frozenset(words - named))
 

@@ -16,12 +16,15 @@ from truekeep.core.state_dir import STATE
 from truekeep.maintenance.proposals import ProposalOutcome, offer
 from truekeep.maintenance.reconcile import (
     REASONS,
+    DatedText,
     Disagreement,
     Found,
     Judge,
     Repairs,
     compare_index,
+    compare_index_values,
     compare_instructions,
+    compare_logs,
     compare_rules,
     compare_sessions,
     compare_values,
@@ -40,6 +43,7 @@ from truekeep.workspace.reconciliation_fixes import index_overflow, write_index_
 from truekeep.workspace.repository_instructions import USER
 
 if TYPE_CHECKING:
+    from truekeep.transcripts.store import StoredSession
     from truekeep.verify.results import CheckedMemory
     from truekeep.workspace.maintenance import Maintenance
     from truekeep.workspace.repository_instructions import RepositoryInstructions
@@ -171,6 +175,11 @@ class Reconciliation:
         settled = {item.place for item, _ in by_instruction}
         for found in compare_values(self._clashes(survey, facts), judge):
             if found[0].place not in settled:
+                if found[0].rule == "card-log":
+                    settled.add(found[0].place)
+                yield found
+        for found in compare_logs(self._logs(survey), self._cards(survey)):
+            if found[0].place not in settled:
                 yield found
         self._listen(survey, problems)
         yield from compare_sessions(iter_contradicted(survey.db), survey.values_of)
@@ -194,6 +203,20 @@ class Reconciliation:
                         ),
                         Repairs(),
                     )
+
+    def _logs(self, survey: Survey) -> Iterator[DatedText]:
+        """The logs of the last weeks."""
+        since = (self._today - timedelta(days=self._workspace.config.decay.transcript_days)).isoformat()
+        for path, day, repository in survey.logs_since(since):
+            text = decode_text(self._read(path) or b"")
+            if text is not None:
+                yield DatedText(path, day, repository, text)
+
+    def _cards(self, survey: Survey) -> Iterator[DatedText]:
+        for facts in survey.cards():
+            text = decode_text(self._read(facts.path) or b"")
+            if text is not None:
+                yield DatedText(facts.path, facts.updated or facts.created, facts.repository, text)
 
     def _against_rules(self, survey: Survey) -> Iterator[Found]:
         """Cards that tell to do the opposite of what an instruction file says."""
@@ -263,6 +286,7 @@ class Reconciliation:
         names = [facts.path.removeprefix(f"{CARDS}/") for facts in cards if facts.key]
         unindexed = [name for name in names if name not in linked and merged.covers(name)]
         self._unindexed = tuple(f"{CARDS}/{name}" for name in unindexed)
+        yield from compare_index_values(data, cards, self._read)
         yield from compare_index(
             data, cards, is_ours, self._problem_of, merged.covers, is_away=is_away, force=self._force
         )
@@ -340,7 +364,7 @@ class Reconciliation:
             archive = self._workspace.sessions.transcripts()
             kept = {item.shown: item for item in archive.sessions(since=self._today - timedelta(days=days))}
             sessions = [
-                (name, f"{item.version} {item.turns}", item.last_at[:10], item.repository)
+                (name, f"{item.version} {item.turns}", item.last_at[:10], self._repository_of(item))
                 for name, item in kept.items()
             ]
 
@@ -351,6 +375,11 @@ class Reconciliation:
             read_sessions(survey.db, sessions, turns)
         except TruekeepError as error:
             problems.append(f"transcripts: {error.message}")
+
+    def _repository_of(self, session: StoredSession) -> str:
+        """What a session is about: one in the workspace itself, as OpenClaw's are, may be about any repository."""
+        cwd = os.path.realpath(session.cwd) if session.cwd else ""
+        return "" if session.harness == "openclaw" or cwd == os.path.realpath(self._root) else session.repository
 
     def _handoffs(self, problems: list[str]) -> Iterator[Found]:
         """Waiting handoffs that contradict a card, by the policy."""

@@ -398,7 +398,13 @@ class _Archive:
 
         return [
             SimpleNamespace(
-                shown="transcripts/claude/abc.jsonl", version=1, turns=2, last_at="2026-11-10T10:00:00Z", repository=""
+                shown="transcripts/claude/abc.jsonl",
+                version=1,
+                turns=2,
+                last_at="2026-11-10T10:00:00Z",
+                repository="",
+                cwd="",
+                harness="claude",
             )
         ]
 

@@ -359,6 +359,13 @@ class Survey:
         for kind, subject in self.db.execute(query).fetchall():
             yield str(kind), str(subject), self.values_of(str(kind), str(subject))
 
+    def logs_since(self, day: str) -> list[tuple[str, str, str]]:
+        """The path, day and repository of each daily log since a day."""
+        rows: list[Any] = self.db.execute(
+            "SELECT path, day, repository FROM files WHERE store = 'logs' AND day >= ? ORDER BY path", (day,)
+        ).fetchall()
+        return [(path, own_day, repository) for path, own_day, repository in rows]
+
     def values_of(self, kind: str, subject: str) -> list[StatedValue]:
         """Every value that a file gives to this thing."""
         query = (
