@@ -16,11 +16,14 @@ from truekeep.text.tables import iter_prose
 
 MIN_WORDS, MIN_CONTENT_WORDS, MAX_WORDS = 3, 2, 16
 MAX_LINE_CHARS = 400
+MAX_VALUE_WORDS = 2
 _LINE_START = re.compile(
     r"[\s>]*(?:(?:[-*+]|\d{1,9}[.)])\s+(?:\[[^\]]{1,40}\]\s+)?)?(?:\d{1,2}:\d\d(?::\d\d)?[\s,–—-]+)?"
 )
 _SENTENCE_END = re.compile(r"(?<=[.;!])\s+(?=[A-Z`*])")
 _TOKEN = re.compile(r"`[^`\n]{1,80}`|[A-Za-z0-9][\w./+#@-]*")
+_PLAIN_SENTENCE = re.compile(r"[A-Z`][A-Za-z0-9 `',./+@-]*\Z")  # no labels, lists, links, emphasis or brackets
+_TIME = re.compile(r"\d{4}-\d|\d{1,2}:\d\d|(?:19|20)\d\d\Z")
 _SLOT = "\0"
 _MEASURE = re.compile(
     r"(?P<port>\bports?\b(?: is| number)?[ :=]+`?)?(?<![\w.:/-])(?P<number>\d+(?:\.\d+)?)"
@@ -29,7 +32,7 @@ _MEASURE = re.compile(
 
 
 class SentenceValue(NamedTuple):
-    """A sentence with one value: the rest of it, and the value."""
+    """A sentence with one value: the rest of it with the kind of the value, and the value."""
 
     line: int
     text: str
@@ -63,9 +66,12 @@ def sentence_values(text: str) -> Iterator[SentenceValue]:
 
 
 def _read(sentence: str, line: int) -> SentenceValue | None:
-    if not sentence or sentence.endswith(("?", ":")):
+    if not _PLAIN_SENTENCE.match(sentence):
         return None
-    meanings, passing = word_meanings(), load_phrases("contradictions").words("passing")
+    phrases, meanings = load_phrases("contradictions"), word_meanings()
+    passing, states = phrases.words("passing"), phrases.words("states")
+    if not states & set(sentence.lower().split()):
+        return None
     frame: list[str] = []
     values: list[str] = []
     for at, match in enumerate(_TOKEN.finditer(sentence)):
@@ -85,7 +91,11 @@ def _read(sentence: str, line: int) -> SentenceValue | None:
     content = [word for word in words if word not in meanings.plain]
     if len(values) != 1 or not MIN_WORDS <= len(words) <= MAX_WORDS or len(content) < MIN_CONTENT_WORDS:
         return None
-    return SentenceValue(line, sentence, " ".join(frame), values[0])
+    value = values[0]
+    if frame[0] == _SLOT or len(value.split()) > MAX_VALUE_WORDS or _TIME.match(value):
+        return None
+    kind = "number" if value[0].isdigit() else "name"
+    return SentenceValue(line, sentence, f"{kind} {' '.join(frame)}", value)
 
 
 def find_measures(text: str) -> list[Measure]:

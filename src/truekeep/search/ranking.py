@@ -77,6 +77,11 @@ class ChunkCandidate(NamedTuple):
     lines: bytes | None = None
     is_file_time: bool = False  # nothing but the file's own time tells its day
 
+    @property
+    def is_card(self) -> bool:
+        """Whether it is of a card: the index, which is searched with the cards, only points."""
+        return self.store == "cards" and self.path != INDEX
+
 
 class ScoredChunk(NamedTuple):
     """A candidate with its score and what it is made of."""
@@ -201,7 +206,12 @@ def _without_copies(scored: Sequence[ScoredChunk]) -> list[ScoredChunk]:
     for item in scored:
         text = item.candidate.text.strip()
         best = kept.get(text)
-        kept[text] = item if best is None else best._replace(copies=(*best.copies, item.candidate))
+        if best is None:
+            kept[text] = item
+        elif item.candidate.is_card and not best.candidate.is_card:  # a card is above whatever repeats it
+            kept[text] = best._replace(candidate=item.candidate, copies=(*best.copies, best.candidate))
+        else:
+            kept[text] = best._replace(copies=(*best.copies, item.candidate))
     return list(kept.values())
 
 

@@ -516,9 +516,13 @@ def _fold(passages: Sequence[Passage], limit: int) -> list[tuple[Passage, tuple[
                 copies = passage.scored.copies[:5]
                 chosen.append((passage, tuple(cite(copy.path, copy.first, copy.last) for copy in copies)))
                 bags.append(bag)
-        elif len(also := chosen[twin][1]) < 5:
+        else:
+            kept, also = chosen[twin]
+            is_card, was_card = (item.scored.candidate.is_card for item in (passage, kept))
+            if is_card and not was_card:  # a card is above whatever repeats it
+                kept, passage = passage, kept
             first, last, _ = _shown_lines(passage)
-            chosen[twin] = chosen[twin][0], (*also, cite(passage.scored.candidate.path, first, last))
+            chosen[twin] = kept, (*also, cite(passage.scored.candidate.path, first, last))[:5]
     return chosen
 
 

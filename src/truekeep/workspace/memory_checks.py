@@ -17,6 +17,7 @@ from truekeep.core.errors import TruekeepError
 from truekeep.core.file_io import ChangedSince
 from truekeep.core.model import CARDS, INDEX
 from truekeep.maintenance.decay import checks_of, last_believed, last_sign
+from truekeep.maintenance.survey.reader import BARE_FRONTMATTER
 from truekeep.maintenance.survey.service import Survey
 from truekeep.memory.card import parse_day
 from truekeep.text.secrets.scanner import withhold
@@ -312,13 +313,17 @@ def _name_something(context: CheckContext) -> bool:
 
 
 def check_lines(context: CheckContext) -> CheckResult:
+    """Lines to fix; cards without category or tags are only counted, for many workspaces do without them."""
     problems = context.once(survey_of).problems
     shown = [item._replace(what=withhold(item.what))._asdict() for item in problems[:MAX_EXAMPLES]]
     figures = {"problems": len(problems), "first": shown}
-    if not problems:
-        return CheckResult(OK, "nothing to fix", target="none", figures=figures)
-    files = len({item.path for item in problems})
-    said = f"{len(problems)} to fix in {many(files, 'file')}"
+    to_fix = [item for item in problems if item.code != BARE_FRONTMATTER]
+    bare = len(problems) - len(to_fix)
+    beside = f"{many(bare, 'card')} without category or tags (`truekeep status problems`)" if bare else ""
+    if not to_fix:
+        return CheckResult(OK, beside or "nothing to fix", target="none", figures=figures)
+    files = len({item.path for item in to_fix})
+    said = f"{len(to_fix)} to fix in {many(files, 'file')}" + (f", {beside}" if beside else "")
     hint = "fix these lines in an editor; `truekeep status problems` lists all of them"
     return CheckResult(WARNING, said, hint, target="none", figures=figures)
 

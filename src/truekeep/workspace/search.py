@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from truekeep.search.service import SearchResult, Status
     from truekeep.workspace.workspace import Workspace
 
+MAX_DISAGREEMENTS = 3  # that are told with the hits of one search
 RANKINGS = ("truekeep", "openclaw")
 MAX_HITS = 1000
 
@@ -75,7 +76,7 @@ class MemorySearch:
             hits = [hit for hit in hits if hit.standing == verdict][:limit]
         if verified:
             hits = [hit for hit in hits if not hit.unchecked and not any(item.is_rot for item in hit.verdicts)][:limit]
-        return answer._replace(hits=tuple(hits))
+        return answer._replace(hits=tuple(hits), notes=(*answer.notes, *_disagreements(hits)))
 
     def topics(self, hits: Sequence[Hit]) -> dict[str, str]:
         """The topics of the files that were hit, by path, read from the beginning of each file."""
@@ -130,3 +131,27 @@ class MemorySearch:
     def status(self) -> Status:
         """The size and state of the search index."""
         return self._context.recall.status()
+
+
+def _disagreements(hits: Sequence[Hit]) -> list[str]:
+    """A note for each thing to which two hits give different values: a port, a version, a path, a setting."""
+    from truekeep.memory.values import agree, find_values  # not needed to start, and heavy
+
+    said: dict[tuple[str, str], tuple[Hit, str]] = {}
+    notes: dict[tuple[str, str], str] = {}
+    for hit in hits:
+        if hit.store not in ("cards", "documents"):
+            continue
+        for value in find_values(hit.text, topic=hit.title, repository=hit.repository):
+            other, known = said.setdefault((value.kind, value.subject), (hit, value.value))
+            is_other_repository = bool(hit.repository and other.repository and hit.repository != other.repository)
+            if other.path == hit.path or is_other_repository or agree(value.kind, known, value.value):
+                continue
+            newer, older = (hit, other) if hit.day > other.day else (other, hit)
+            values = {hit.path: value.value, other.path: known}
+            notes[value.kind, value.subject] = (
+                f"two values for {value.subject} {value.kind}: {values[newer.path]} in {newer.path}"
+                f" ({newer.day or 'no day'}), {values[older.path]} in {older.path} ({older.day or 'no day'});"
+                " `truekeep reconcile` settles it"
+            )
+    return list(notes.values())[:MAX_DISAGREEMENTS]

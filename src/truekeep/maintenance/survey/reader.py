@@ -26,6 +26,7 @@ from truekeep.text.tables import iter_prose
 from truekeep.text.words import cjk_pairs
 
 _MAX_TEXT_PROBLEMS = 20  # of one kind in one file
+BARE_FRONTMATTER = "bare-frontmatter"  # told quietly: nothing depends on it
 DAYS = ("created", "updated", "confirmed")
 _CARDS = f"{CARDS}/"
 
@@ -193,6 +194,9 @@ def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
         return
     if not front.text("topic"):
         yield 1, "no-topic", "it has no topic"
+    missing = [key for key in ("category", "tags") if not front.text(key)]
+    if missing:
+        yield 1, BARE_FRONTMATTER, f"its frontmatter has no {' and no '.join(missing)}"
     found: dict[str, date] = {}
     for line, field in _numbered(front.fields):
         if field.key not in DAYS:
