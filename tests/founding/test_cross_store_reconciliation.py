@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.helpers import Place
+from tests.support.helpers import Place, run_cli
 from tests.support.sessions import aged, place_of, write_session
 from tests.support.upkeep_place import REPOSITORY, put, upkeep, write_card
 
@@ -67,6 +67,26 @@ def test_a_transcript_of_openclaw_against_a_card(place: Place, own_home: Path, r
         workspace.sessions.sync_transcripts()
     (item,) = [item for item in upkeep(place).reconcile().found if item.rule == "card-transcript"]
     assert item.winner == "card"
+
+
+def test_many_lines_become_one_and_a_sub_card(place: Place) -> None:
+    """When it grows, consolidate (multiple related lines -> one line + sub-card) before adding."""
+    for number in range(5):
+        write_card(place, f"note-{number}", f"Fact {number} about the importer.", topic=f"Importer fact {number}")
+    write_card(place, "other", "Something else.", topic="Other")
+    upkeep(place).reconcile(fix=True)
+    before = place.index()
+    done = run_cli("card", "consolidate", "The importer", "--matching", "importer", "--workspace", str(place.workspace))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert place.index().count("](memory/cards/") == 2
+    assert place.card("the-importer.md").count("](note-") == 5
+    upkeep(place).reconcile(fix=True)
+    assert place.index().count("](memory/cards/") == 2
+    with place.open() as workspace:
+        entry = workspace.history.newest()
+        workspace.history.undo(entry)
+    assert place.index() == before
+    assert "the-importer.md" not in place.cards()
 
 
 def test_consolidated_lines_stay_consolidated(place: Place) -> None:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep.core.errors import BadInput, EditedSince, InvalidHandoff, NotCanonical
 from truekeep.core.file_io import UnsafePath
 from truekeep.core.model import CARDS, Splice
+from truekeep.handoffs.format import topic_slug
 from truekeep.memory.card import parse_card, place_field
+from truekeep.memory.frontmatter import Frontmatter, text_field
 from truekeep.memory.ledger import LedgerEntry
 from truekeep.memory.lookup import card_names, get_card, get_card_file, iter_cards
 from truekeep.memory.staging import Staging
@@ -34,6 +36,15 @@ class CardDropResult(NamedTuple):
     path: str
     entry: int
     left: tuple[str, ...]  # index lines that mention it in other words
+
+
+class ConsolidationResult(NamedTuple):
+    """A card that stands for several in the index, and the index lines about them that a person has to edit."""
+
+    path: str
+    cards: tuple[str, ...]
+    entry: int
+    left: tuple[str, ...]
 
 
 class Cards:
@@ -190,6 +201,38 @@ class Cards:
         from truekeep.workspace.card_splitting import join_cards
 
         return join_cards(self._workspace, names, into, actor=actor, rewrites_links=rewrites_links)
+
+    def consolidate(self, topic: str, wanted: Sequence[str], *, actor: str) -> ConsolidationResult:
+        """Put one line for a new card that lists some cards in the place of their lines in the index, as one entry."""
+        subject = withhold(printable(" ".join(topic.split())))
+        name = f"{topic_slug(subject)}.md"
+        if not subject or not topic_slug(subject):
+            raise BadInput("there is no topic", hint="name what the cards have in common, such as Importer")
+        with self._workspace.writing("consolidate cards") as transaction:
+            members = list(dict.fromkeys(self.get_file(card)[0] for card in wanted))
+            if len(members) < 2:
+                raise BadInput("at least two cards are needed", hint="name them, or choose them with --matching WORD")
+            staging = Staging(transaction.vault)
+            if name in members or staging.read(f"{CARDS}/{name}") is not None:
+                raise BadInput(
+                    f"{CARDS}/{name} exists", hint="choose another topic, or add the links to it in an editor"
+                )
+            day = self._workspace.today().isoformat()
+            topics = {card: parse_card(card, decode_text(self.get_file(card)[1].data) or "").topic for card in members}
+            lines = [f"- [{topics[card] or card.removesuffix('.md')}]({card})" for card in members]
+            front = (text_field("topic", subject), text_field("category", "index"), text_field("tags", "index"))
+            dates = (text_field("created", day), text_field("updated", day))
+            text = Frontmatter((*front, *dates)).render() + "\n" + "\n".join(lines) + "\n"
+            staging.put(f"{CARDS}/{name}", text.encode(), 0)
+            left = [line for card in members for line in staging.unpoint(card, 0)]
+            staging.point_at(name, subject, 0)
+            note = f"{len(members)} cards under {name}"
+            transaction.act(
+                staging, LedgerEntry(at=self._workspace.stamp(), verb="consolidated", actor=actor, note=note)
+            )
+            shown = tuple(withhold(printable(line)) for line in left)
+            entry = next(transaction.ledger.entries(limit=1)).id
+        return ConsolidationResult(f"{CARDS}/{name}", tuple(f"{CARDS}/{card}" for card in members), entry, shown)
 
     def drop(self, wanted: str, *, reason: str, actor: str, seen: bytes | None = None) -> CardDropResult:
         """Remove a card and the lines that only point at it, as one entry. `seen`: the card as the person saw it."""

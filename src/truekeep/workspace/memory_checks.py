@@ -213,7 +213,7 @@ def _how_to_shorten(context: CheckContext, data: bytes) -> str:
     steps += [f"merge {twice}: `truekeep tidy duplicates`"] * bool(twice)
     steps += [f"drop of {old}: `truekeep tidy decay`"] * bool(old)
     # Short, so that two commands fit into a line of the screen.
-    return "; ".join(steps[:2]) or "put one line for a sub-card in place of many; `truekeep card drop` removes a card"
+    return "; ".join(steps[:2]) or "`truekeep card consolidate` puts one line in place of many"
 
 
 def check_duplicates(context: CheckContext) -> CheckResult:

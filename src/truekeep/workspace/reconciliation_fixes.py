@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 HOW_TO_SHORTEN = (
     "Shorten it: `truekeep tidy duplicates` merges cards, `truekeep tidy decay` lists those to drop; each takes its"
-    " line with it. Or put one line for a sub-card in the place of many: lines that you take out stay out"
+    " line with it. `truekeep card consolidate` puts one line in the place of many; lines that you take out stay out"
 )
 
 

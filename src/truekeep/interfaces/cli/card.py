@@ -378,5 +378,26 @@ def drop(opened: Workspace, names: tuple[str, ...], reason: str, yes: bool) -> i
     return for_each(names, act)[2]
 
 
+@card.command()
+@click.argument("topic")
+@click.argument("names", nargs=-1, metavar="[CARD]...")
+@click.option("--matching", metavar="WORD", default="", help="All cards whose topic contains WORD.")
+@in_workspace
+def consolidate(opened: Workspace, topic: str, names: tuple[str, ...], matching: str) -> None:
+    """Replace the index lines of several cards by one.
+
+    Writes a new card that lists them, and puts its line in the place of theirs. The cards stay as they are, and are
+    found by search as before; `truekeep reconcile` does not add their lines again. An index line that contains more
+    than the link to a card stays, and is reported. `truekeep undo` restores everything.
+
+    Example: truekeep card consolidate Importer --matching importer
+    """
+    chosen = [found.name for found in opened.cards.all() if matching and matching.casefold() in found.topic.casefold()]
+    done = opened.cards.consolidate(topic, [*names, *chosen], actor=person())
+    told = f"{style('consolidated', fg='green')} {len(done.cards)} cards under {done.path}{how_to_undo(done.entry)}"
+    left = (style("MEMORY.md still says: ", fg="yellow") + line for line in done.left)
+    emit("card-consolidate", done, [told, *left])
+
+
 card.add_command(split)
 card.add_command(join)
