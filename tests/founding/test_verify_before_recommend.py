@@ -11,6 +11,7 @@ from tests.support.helpers import Place
 from tests.support.histories import NAME, History, git
 from tests.support.upkeep_place import write_card
 from truekeep.core.errors import BadSetup
+from truekeep.verify.live_system.configured import query_ids
 from truekeep.verify.verdict import Verdict
 
 
@@ -223,6 +224,12 @@ class TestLiveSystem:
         )
         assert found["Xy12AbCd34EfGh56"].verdict == "confirmed"
         assert found["Zz99AbCd34EfGh56"].verdict == "gone"
+
+    @pytest.mark.parametrize("name", ["-rf--force12", "../../etc12", "a1;touch x", "$(id)1234", "--help12"])
+    def test_what_is_not_an_id_reaches_no_command(self, tmp_path: Path, name: str) -> None:
+        """Configured, never from memory: a memory gives an id, and nothing else."""
+        assert query_ids(["/usr/bin/touch", f"{tmp_path}/{{id}}"], [name]) == {}
+        assert list(tmp_path.iterdir()) == []
 
     def test_a_command_that_came_with_a_clone_is_not_run(self, place: Place, tmp_path: Path) -> None:
         """Configured, never from memory: what git tracks may be somebody else's."""

@@ -1,6 +1,7 @@
 """Reconciliation: where the stores disagree, who wins, and why. The rules are the founding document's, in its order.
 
-    index and card          the card wins; the index is brought up to date; a line that a person took out stays out
+    index and card          the card wins; the index is brought up to date, also numbers in lines that people wrote;
+                            a line that a person took out stays out
     card and daily log      the card for what is so now, the log for what happened that day; both can be right
     handoff and card        a sure handoff updates the card at the next ingest; else a person decides
     card and transcript     the transcript is what was said, the card what was decided: the card

@@ -39,14 +39,15 @@ def check_bundle(world: World, question: Question) -> Verdict | None:
 
 
 def check_bundle_on_disk(question: Question) -> Verdict | None:
-    """Check a built file by its full path on this machine: its successor is beside it."""
+    """Check a built file by its full path on this machine: its successor is beside it. No file there is read."""
     folder = os.path.dirname(os.path.expanduser(question.claim.name))
     try:
         with os.scandir(folder) as entries:
             paths = [entry.path for _, entry in zip(range(_MAX_NAMES), entries, strict=False)]
     except OSError:
         return unverifiable(question, "outside", "not on this machine, and outside of the repository")
-    verdict = _among(question, paths, "/")
+    verdict = _among(question._replace(claim=question.claim._replace(near="")), paths, "/")
+    verdict = verdict and verdict._replace(claim=question.claim)
     is_of_home = question.claim.name.startswith("~/") and verdict is not None
     home = os.path.expanduser("~") + "/"
     return verdict._replace(place=verdict.place.replace(home, "~/", 1)) if is_of_home and verdict else verdict
