@@ -408,6 +408,7 @@ def _upkeep(stage: Stage) -> None:
     stage.write("note.md", "The proxy in front of staging keeps a connection open for 30 seconds.\n")
     stage.tell("card write timeouts --topic 'Timeouts of the proxy' --file note.md --anyway")
     stage.tell("card confirm timeouts")
+    stage.tell("card consolidate 'The proxy and its like' timeouts gateway")
     stage.tell("card drop timeouts --reason 'made up' --yes")
     stage.show("correction", "status")
     stage.tell("note correction add 'Released on a Friday' --instead 'Release from Monday to Thursday'")

@@ -49,6 +49,7 @@ from truekeep.maintenance.duplicates import (
 from truekeep.maintenance.promote import promotion_ideas
 from truekeep.maintenance.proposals import Idea, ProposalOutcome, offer
 from truekeep.maintenance.reconcile import RECENT_DAYS
+from truekeep.maintenance.survey.reader import BARE_FRONTMATTER
 from truekeep.maintenance.survey.service import FileProblem, Survey, SurveyRefresh, TooManyChanges
 from truekeep.memory.file_scan import CLOCK_TICK_NS
 from truekeep.memory.importance import Tiers
@@ -217,7 +218,10 @@ class Maintenance:
         return TidyReport((), offered, self._problems(survey))
 
     def _problems(self, survey: Survey) -> tuple[FileProblem, ...]:
-        return () if self._is_nightly else tuple(survey.problems(self._today))
+        """What a person should fix; cards without category or tags are only listed by `status problems`."""
+        if self._is_nightly:
+            return ()
+        return tuple(item for item in survey.problems(self._today) if item.code != BARE_FRONTMATTER)
 
     def _offered(
         self, name: str, survey: Survey, ideas: Callable[[], Iterable[Idea]], *, dry_run: bool

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_head
+from truekeep.core.model import CARDS
 from truekeep.memory.file_scan import STORES
 from truekeep.search.file_metadata import FRONT, topic_in
 from truekeep.search.searcher import STANDINGS, Filter
@@ -134,14 +135,14 @@ class MemorySearch:
 
 
 def _disagreements(hits: Sequence[Hit]) -> list[str]:
-    """A note for each thing to which two hits give different values: a port, a version, a path, a setting."""
+    """A note for each thing to which two cards among the hits give different values: a port, a version, a setting."""
     from truekeep.memory.values import agree, find_values  # not needed to start, and heavy
 
     said: dict[tuple[str, str], tuple[Hit, str]] = {}
     notes: dict[tuple[str, str], str] = {}
     for hit in hits:
-        if hit.store not in ("cards", "documents"):
-            continue
+        if not hit.path.startswith(f"{CARDS}/"):
+            continue  # documents tell of many things, and of their own versions
         for value in find_values(hit.text, topic=hit.title, repository=hit.repository):
             other, known = said.setdefault((value.kind, value.subject), (hit, value.value))
             is_other_repository = bool(hit.repository and other.repository and hit.repository != other.repository)
