@@ -315,15 +315,17 @@ def _name_something(context: CheckContext) -> bool:
 def check_lines(context: CheckContext) -> CheckResult:
     """Lines to fix; cards without category or tags are only counted, for many workspaces do without them."""
     problems = context.once(survey_of).problems
-    shown = [item._replace(what=withhold(item.what))._asdict() for item in problems[:MAX_EXAMPLES]]
-    figures = {"problems": len(problems), "first": shown}
     to_fix = [item for item in problems if item.code != BARE_FRONTMATTER]
-    bare = len(problems) - len(to_fix)
-    beside = f"{many(bare, 'card')} without category or tags (`truekeep status problems`)" if bare else ""
+    shown = [item._replace(what=withhold(item.what))._asdict() for item in to_fix[:MAX_EXAMPLES]]
+    figures = {"problems": len(to_fix), "first": shown}
     if not to_fix:
-        return CheckResult(OK, beside or "nothing to fix", target="none", figures=figures)
+        bare = len(problems)
+        said = (
+            f"{many(bare, 'card')} without category or tags (`truekeep status problems`)" if bare else "nothing to fix"
+        )
+        return CheckResult(OK, said, target="none", figures=figures)
     files = len({item.path for item in to_fix})
-    said = f"{len(to_fix)} to fix in {many(files, 'file')}" + (f", {beside}" if beside else "")
+    said = f"{len(to_fix)} to fix in {many(files, 'file')}"
     hint = "fix these lines in an editor; `truekeep status problems` lists all of them"
     return CheckResult(WARNING, said, hint, target="none", figures=figures)
 

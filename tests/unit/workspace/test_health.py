@@ -178,7 +178,7 @@ def test_a_long_index_says_what_shortens_it(place: Place) -> None:
     for name in names:
         put(place, name, created=day(1))
     long_index(place, names)
-    assert "`truekeep card drop`" in see(place).get("index").hint
+    assert "`truekeep card consolidate`" in see(place).get("index").hint
     long_index(place, names, "We like tea.", "And coffee.")
     assert see(place).get("index").hint == SPLIT_INDEX
     put(place, "a.md", "b.md", created=day(1))

@@ -194,7 +194,7 @@ def card_problems(card: Card) -> Iterable[tuple[int, str, str]]:
         return
     if not front.text("topic"):
         yield 1, "no-topic", "it has no topic"
-    missing = [key for key in ("category", "tags") if not front.text(key)]
+    missing = [key for key in ("category", "tags") if front.find(key) is None]
     if missing:
         yield 1, BARE_FRONTMATTER, f"its frontmatter has no {' and no '.join(missing)}"
     found: dict[str, date] = {}
