@@ -37,7 +37,11 @@ def main(_options: Sequence[str] = ()) -> None:
         for number in count():
             for name, code in programs.items():
                 times[name].append(child([sys.executable, "-c", code])[0])
-            payload: dict[str, object] = {"session_id": f"s{number}", "cwd": str(repo), "transcript_path": str(transcript)}
+            payload: dict[str, object] = {
+                "session_id": f"s{number}",
+                "cwd": str(repo),
+                "transcript_path": str(transcript),
+            }
             payload |= {"source": "startup", "prompt": "Why does the canary 4242 listen on port 14242?"}
             payload |= {"tool_name": "Bash", "tool_input": {"command": f"make step-{number} --dry-run"}}
             for name in hooks:
