@@ -45,7 +45,7 @@ def test_remember_x_rule_and_skill_say_which_store() -> None:
     for text in (rule, skill):
         assert "USER.md" in text
         assert "rules/" in text
-        assert "truekeep project" in text
+        assert "truekeep note project" in text
 
 
 def test_who_wrote_it_is_right_in_a_shell_of_openclaw(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -165,7 +165,7 @@ class TestBundle:
         text = "\0".join(f"{name}\0{text}" for name, text in sorted(plugin_files.MARKET_FILES.items()))
         assert (
             hashlib.sha256(text.encode()).hexdigest()
-            == "79bd1c7e1edbfe3e71bf7751b4af51d267f51e58ece6b42578716b7696714b13"
+            == "8880dccdc3124dd4757a72874515c1b8dab890a8b6d816b34a6b36086714b6e9"
         )
 
     def test_commands_name_no_place_and_no_version(self) -> None:

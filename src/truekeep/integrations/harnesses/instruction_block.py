@@ -25,14 +25,13 @@ handoff, without waiting to be asked, one for each topic:
 
 It is checked and put into this repository's inbox:
 {inboxes}.
-Type preference goes to USER.md, rules of work (type workflow) to rules/, the state of a project to its file
-(`truekeep project`), all else to a card.
 `truekeep handoff new --help` lists the types and options. Updating a card that exists (`--update --card NAME.md`) is
 better than a second one on the same topic: on a machine with the memory, `truekeep search '...'` finds it. Leave out
 task state, what code and git say anyway, and anything secret.
 
-"Remember X" goes where it is read again: `--document USER.md` for a preference of the user, `--document rules/NAME.md`
-for a way of working, `truekeep note project . '...'` for the state of the project, a card for other knowledge.
+"Remember X" goes where it is read again: a preference of the user (`--type preference`) to USER.md, a rule of work
+(`--type workflow`: always, never, must) to rules/, the state of the project (`truekeep note project . '...'`) to its
+file, all else to a card.
 
 At the end of a session, and before its context is compacted, leave a checkpoint: where the work stands, for the next
 session here. Each observation has a type (decision, milestone, lesson, context) and an importance from 0 to 1: from 0.8

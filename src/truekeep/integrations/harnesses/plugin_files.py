@@ -21,7 +21,7 @@ PLUGIN_ID = f"{PLUGIN}@{MARKET}"
 VERSION = "1.1.0"  # of these files, not of the program
 HOOK_PACK = "truekeep"
 
-CODEX_CONTENT = "sha256:17ccd168511837f24290595a51f15a77d86f9bb72df0d0f991c4213089f0d948"
+CODEX_CONTENT = "sha256:9c805fefd4b930d3a06de9197328eb05b9c58fef8aa3c4615d40c87fb4ccd2ca"
 """What Codex 0.166 makes of the plugin's files, all together. Taken from the real program; a test asks it again."""
 
 
@@ -89,14 +89,13 @@ One handoff for each topic, when it will still be true and useful next month:
         --fact 'One durable fact' --evidence 'files changed: src/app.py'
 
 - Types: setup, workflow, bugfix, decision, security, preference, research, project-context.
-- "Remember this": a preference of the user (type preference) goes to USER.md, a rule of work (type workflow: always,
-  never, must) to rules/, how far a project is to its file (`truekeep project`), all else to a card.
 - If a card on the topic exists, update it: `--update --card its-name.md --content -` with the card's whole new text.
 - Not durable: the state of the task, what the code or git says anyway, guesses. Never credentials.
 - The program says at once whether the handoff can be filed, and why not. `truekeep handoff new --help` has the rest.
 - The MCP tool `memory_write` takes a whole handoff, too.
-- "Remember X" goes where it is read again: `--document USER.md` for a preference of the user, `--document
-  rules/NAME.md` for a way of working, `truekeep note project . '...'` for the state of the project.
+- "Remember X" goes where it is read again: a preference of the user (`--type preference`) to USER.md, a rule of work
+  (`--type workflow`: always, never, must) to rules/, the state of the project (`truekeep note project . '...'`) to its
+  file, all else to a card.
 
 ## Checkpoint
 
