@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.helpers import Place, a_card, a_handoff, git_repo, run_cli
+from tests.support.helpers import Place, a_card, git_repo, run_cli
 from tests.unit.interfaces.test_hooks import HEAVY, UNNEEDED
 from truekeep.core.model import BEGIN_MARK, END_MARK
 from truekeep.sessions.tool_patterns import find_patterns
@@ -174,8 +174,9 @@ def test_a_refuted_memory_that_names_the_file_is_said(here: Place) -> None:
     (here.repo / "src" / "runner.py").write_text("def run():\n    pass\n" * 9)
     subprocess.run([*git, "add", "."], check=True)
     subprocess.run([*git, "commit", "-qm", "one"], check=True)
-    here.leave(a_handoff(card="run.md", content=a_card("The runner", "Jobs start in `src/runner.py`.")))
-    here.ingest()
+    card = a_card("The runner", "Jobs start in `src/runner.py`.", repository="github.com/me/app", created="2026-11-15")
+    (here.workspace / "memory/cards").mkdir(parents=True, exist_ok=True)
+    (here.workspace / "memory/cards/run.md").write_text(card)
     subprocess.run([*git, "rm", "-q", "src/runner.py"], check=True)
     subprocess.run([*git, "commit", "-qm", "two"], check=True)
     with here.open() as workspace:
