@@ -95,6 +95,11 @@ def is_rule(text: str) -> bool:
     return _compile(load_phrases("durability").table("rule-of-work")["finds"]).search(_lower(text)) is not None
 
 
+def is_preference(text: str) -> bool:
+    """Whether a text says what a person wants."""
+    return _compile(load_phrases("durability").table("preference-of-user")["finds"]).search(_lower(text)) is not None
+
+
 def _iter_finds(numbered: list[tuple[int, str]]) -> Iterator[tuple[str, int, str]]:
     before: tuple[int, str] | None = None
     for number, text in numbered:

@@ -32,6 +32,7 @@ from truekeep.memory.card import REFERENCE_FOLDERS, check_card_name, is_journal_
 from truekeep.memory.frontmatter import InvalidFrontmatter, split_frontmatter
 from truekeep.memory.lessons import find_table
 from truekeep.text import unicode
+from truekeep.text.durability import is_preference
 from truekeep.text.encoding import decode_text
 from truekeep.text.markdown import TooComplex, outline
 from truekeep.text.secrets import scanner
@@ -178,7 +179,7 @@ def _as_preference(run: PolicyRun) -> Handoff | None:
         return None
     try:
         front, body = split_frontmatter(handoff.card_content + "\n")
-        if front is None or not body.strip() or run.view.read(f"{CARDS}/{handoff.target_card}") is not None:
+        if front is None or not is_preference(body) or run.view.read(f"{CARDS}/{handoff.target_card}") is not None:
             return None
         if any(heading.level < 3 for heading in outline(body).headings):
             return None  # more than a preference

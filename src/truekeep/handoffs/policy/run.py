@@ -11,6 +11,7 @@ from truekeep.handoffs.format import Handoff
 from truekeep.handoffs.policy.decision import Decision, IncomingHandoff, MemoryView, Routes, decide
 from truekeep.handoffs.policy.instructed import find_instruction
 from truekeep.memory.card import Card, is_journal_path
+from truekeep.memory.lessons import find_table
 from truekeep.memory.similarity import Sketch
 from truekeep.text.durability import MAX_EXCERPT, NOT_DURABLE
 from truekeep.text.unicode import clip
@@ -65,7 +66,8 @@ class PolicyRun:
 
         Logs and lessons are about what happened, and are not checked.
         """
-        if is_journal_path(target) or target.startswith(".learnings/"):
+        if is_journal_path(target) or target.startswith(".learnings/") or find_table(target) is not None:
+            self.findings = [item for item in self.findings if item.code not in NOT_DURABLE]
             return
         said = self.view.instructions()
         lines = [(number, line.strip().lstrip("-*+ ")) for number, line in self.handoff.knowledge()]
