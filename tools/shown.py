@@ -408,7 +408,6 @@ def _upkeep(stage: Stage) -> None:
     stage.write("note.md", "The proxy in front of staging keeps a connection open for 30 seconds.\n")
     stage.tell("card write timeouts --topic 'Timeouts of the proxy' --file note.md --anyway")
     stage.tell("card confirm timeouts")
-    stage.tell("card consolidate 'The proxy and its like' timeouts gateway")
     stage.tell("card drop timeouts --reason 'made up' --yes")
     stage.show("correction", "status")
     stage.tell("note correction add 'Released on a Friday' --instead 'Release from Monday to Thursday'")
@@ -536,6 +535,7 @@ def _split(stage: Stage) -> None:
     stage.tell("card split")
     stage.show("card-split")
     stage.tell("card join servers")
+    stage.tell("card consolidate 'The gateway and its deployment' gateway deploy")
 
 
 def levelled(text: str) -> str:
