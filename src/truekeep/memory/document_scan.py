@@ -20,7 +20,7 @@ from truekeep.memory.file_scan import (
 )
 from truekeep.memory.ignore_rules import IgnoreRules, is_ignored, parse_ignore_rules
 
-_INSTRUCTIONS = frozenset(("AGENTS.md", "CLAUDE.md", "GEMINI.md", "HANDOVER.md", "HEARTBEAT.md", "BOOTSTRAP.md"))
+_INSTRUCTIONS = frozenset(("AGENTS.md", "CLAUDE.md", "GEMINI.md", "HANDOVER.md", "BOOTSTRAP.md"))
 _SKILL = "SKILL.md"
 _OTHERS_FOLDERS = frozenset(  # of packages, builds and caches
     (

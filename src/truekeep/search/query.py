@@ -7,6 +7,7 @@ are cut to their rarest words; a word that the memory does not know is tried as 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from datetime import date
 from typing import Any, NamedTuple
@@ -78,7 +79,8 @@ class Query(NamedTuple):
     identifiers: tuple[Identifier, ...]
     spans: tuple[DaySpan, ...]
     corrections: tuple[tuple[str, str], ...] = ()  # what was typed, what the memory knows
-    missing: tuple[str, ...] = ()  # words and identifiers that no chunk has, nor one that they may be misspelt for
+    missing: tuple[str, ...] = ()  # identifiers and names that no chunk has, nor one that they may be misspelt for
+    is_unknown: bool = False  # no chunk has any of its words
     known_share: float = 1.0  # 1 for a question in English, where the embedder has a vector for most words; 0: for none
 
     @property
@@ -132,17 +134,28 @@ def parse_query(
             weight *= _PARTICLE
         terms.append(Term(word, match, count, weight, count >= most, beginning))
     terms.sort(key=lambda term: -term.weight)
-    missing = _find_missing(db, terms, identifiers)
-    return Query(text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections), missing, known_share)
+    absent = [term.word for term in terms if not term.chunks and not cjk_pairs(term.word)]
+    names = [word for word in absent if _is_name(word, text)]
+    missing = _find_missing(db, names, identifiers)
+    is_unknown = bool(absent) and not any(term.chunks for term in terms)
+    return Query(
+        text, tuple(terms[:_MOST_TERMS]), identifiers, spans, tuple(corrections), missing, is_unknown, known_share
+    )
 
 
-def _find_missing(db: apsw.Connection, terms: Iterable[Term], identifiers: Iterable[Identifier]) -> tuple[str, ...]:
-    """What no chunk has: identifiers as they were typed, and words. Pairs of CJK characters are not always words."""
+def _find_missing(db: apsw.Connection, names: Iterable[str], identifiers: Iterable[Identifier]) -> tuple[str, ...]:
+    """What no chunk has: identifiers as they were typed, and names. The absence of an ordinary word tells nothing."""
     absent = [identifier for identifier in identifiers if not count_matches(db, phrase_of(identifier), 1)]
     inside = {word for identifier in absent for word in identifier.words}
-    words = [term.word for term in terms if not term.chunks and term.word not in inside and not cjk_pairs(term.word)]
-    names = [identifier.text for identifier in absent]
-    return tuple(name for name in (*names, *words) if not _may_be_key(name))
+    found = (*(identifier.text for identifier in absent), *(name for name in names if name not in inside))
+    return tuple(name for name in found if not _may_be_key(name))
+
+
+def _is_name(word: str, text: str) -> bool:
+    """Whether a word has a capital letter within a sentence that has few of them: not one of German, or a title."""
+    inside = re.findall(r"(?<=[\w,] )\w+", text)
+    capitals = [other for other in inside if other[0].isupper()]
+    return word.capitalize() in capitals and 3 * len(capitals) <= len(inside)
 
 
 def _may_be_key(word: str) -> bool:

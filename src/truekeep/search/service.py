@@ -198,13 +198,11 @@ class SearchService:
     def _note_limits(self, found: IndexResult, *, is_complete: bool) -> None:
         """Note what no memory has, and whether the hits were found by words alone, or by meaning alone."""
         query = found.query
-        if query.missing and is_complete:
-            if any(term.chunks for term in query.terms):
-                self._note(f"no memory has {', '.join(query.missing[:_MOST_MISSING])}")
-            elif found.hits and found.mode == "hybrid":
-                self._note("no memory has these words; these are the nearest in meaning")
-            else:
-                self._note("no memory has these words")
+        if query.is_unknown and is_complete:
+            nearest = "; these are the nearest in meaning" if found.hits and found.mode == "hybrid" else ""
+            self._note(f"no memory has these words{nearest}")
+        elif query.missing and is_complete:
+            self._note(f"no memory has {', '.join(query.missing[:_MOST_MISSING])}")
         if found.failure:
             self._note(f"search by meaning failed ({found.failure}); these are found by words alone")
 

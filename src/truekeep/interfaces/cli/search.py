@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 EXIT_NO_HIT = 1
 DEFAULT_LIMIT = 6
 MAX_LIMIT = 1000
-MAX_LINES_PER_HIT = 7
+MAX_LINES_PER_HIT = 12
 _VERDICT_COLOURS = {"gone": "red", "moved": "yellow", "changed": "cyan"}
 
 
