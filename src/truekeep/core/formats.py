@@ -31,7 +31,7 @@ TRANSCRIPTS = Format("transcripts/archive.sqlite", 1, is_derived=False)
 INDEX = Format("index.sqlite", 4)  # raise it also when more text is masked
 CATALOG = Format("catalog.sqlite", 5)
 SURVEY = Format("survey.sqlite", 10)  # raise it also when memory files are read differently
-FACTS = Format("facts.sqlite", 5)  # raise it also when code is read differently
+FACTS = Format("facts.sqlite", 6)  # raise it also when code is read differently
 FORMATS = {
     "ledger": LEDGER,
     "transcripts": TRANSCRIPTS,

@@ -14,6 +14,7 @@ _PATTERNS = Patterns(
     {
         "complete expression": rb"[\w)\]}\x80-\xff](?<!\bin)(?<!\band)(?<!\bor)(?<!\bnot)(?<!\bif)(?<!\belse)(?<!\bis)"
         rb"(?<!\breturn)(?<!\byield)(?<!\bawait)(?<!\braise)(?<!\bassert)(?<!\bfrom)(?<!\bimport)$",
+        "quoted return type": rb"\)\h*+->[^\n]*[\"']:$",
         "line": rb"\n(\h*+)(?:(?:async\h++)?(?:(def)|class)\h++(NAME)"
         rb"|(@)"
         rb"|(if|elif|else|try|except|finally|with|for|while|match|case|async)\b"
@@ -50,7 +51,9 @@ def without_docstrings(text: bytes, odd: Odd) -> Paint:
         if group is None:
             return match[0]
         start, end = match.span()
-        code = text[max(last, start - 200) : start].rstrip()[-12:]
+        code = text[max(last, start - 200) : start].rstrip()
+        is_header = code.endswith((b'":', b"':")) and _PATTERNS["quoted return type"].search(code) is not None
+        code = b"):" if is_header else code[-12:]
         if group == "comment":
             before = code or before
             last = end
