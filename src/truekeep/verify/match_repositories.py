@@ -182,7 +182,7 @@ class Matching:
         if decode_text(data) != memory.text:
             return None  # changed while it was read
         claims: dict[tuple[str, str], Claim] = {}
-        for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
+        for claim in extract_claims(memory.text, is_changelog=memory.is_changelog, is_rst=memory.is_rst).claims:
             if not claim.is_past and len(claims) < _MAX_CLAIMS_PER_CARD and is_distinctive(claim):
                 # A claim that is gone also identifies a repository, whatever the sentence says.
                 claims.setdefault(_key(claim), claim._replace(may_be_past=False))

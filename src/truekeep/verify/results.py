@@ -58,6 +58,9 @@ class LineOrigin(NamedTuple):
     written_at: int | None = None
 
 
+_RST_DIRECTIVE = re.compile(r"^\.\. [a-z][\w-]*::", re.MULTILINE)
+
+
 class MemoryText(NamedTuple):
     """A text to check, with its origin."""
 
@@ -66,6 +69,11 @@ class MemoryText(NamedTuple):
     origin: LineOrigin = LineOrigin()
     lines: tuple[LineOrigin, ...] = ()  # the origin of each line, for a document that several handoffs wrote
     is_changelog: bool = False
+
+    @property
+    def is_rst(self) -> bool:
+        path = self.path.lower()
+        return path.endswith(".rst") or (path.endswith(".txt") and _RST_DIRECTIVE.search(self.text) is not None)
 
     def origin_of(self, line: int) -> LineOrigin:
         return self.lines[line - 1] if 0 < line <= len(self.lines) else self.origin

@@ -136,7 +136,7 @@ class Verifier:
         asked: list[_RoutedQuestion] = []
         for at, memory in enumerate(memories):
             progress("reading memory", at, len(memories))
-            found = extract_claims(memory.text, is_changelog=memory.is_changelog)
+            found = extract_claims(memory.text, is_changelog=memory.is_changelog, is_rst=memory.is_rst)
             left_out[at] = found.left_out
             asked += self._route(at, memory, [claim for claim in found.claims if is_asked(memory, claim)], root)
         by_root: dict[str, list[int]] = defaultdict(list)
@@ -406,7 +406,7 @@ def _fingerprint_keys(memory: MemoryText) -> dict[tuple[str, str, str, int], tup
     found: dict[tuple[str, str, str, int], tuple[str, str]] = {}
     lines = memory.text.split("\n")
     seen: dict[tuple[str, str, str], int] = defaultdict(int)
-    for claim in extract_claims(memory.text, is_changelog=memory.is_changelog).claims:
+    for claim in extract_claims(memory.text, is_changelog=memory.is_changelog, is_rst=memory.is_rst).claims:
         if claim.kind in _KINDS_WITH_BODY:
             name = (claim.kind, claim.owner, claim.name)
             context = _context_digest(memory.origin_of(claim.line).written_at, lines[claim.line - 1])

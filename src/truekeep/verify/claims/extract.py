@@ -35,6 +35,7 @@ from truekeep.verify.claims.patterns import (
     url_claim,
 )
 from truekeep.verify.claims.prose import decision_claims, prose_claims, worded_claims
+from truekeep.verify.claims.rst import RstText, read_rst
 
 MAX_CLAIMS = 5_000
 MAX_LINE_CHARS = 20_000
@@ -73,15 +74,16 @@ class Claims(NamedTuple):
     left_out: int = 0
 
 
-def extract_claims(text: str, *, is_changelog: bool = False, limit: int = MAX_CLAIMS) -> Claims:
-    """Find the claims of a Markdown text below its frontmatter, in order.
+def extract_claims(text: str, *, is_changelog: bool = False, is_rst: bool = False, limit: int = MAX_CLAIMS) -> Claims:
+    """Find the claims of a Markdown or reStructuredText text below its frontmatter, in order.
 
     Claims are searched for in git, stored and shown; so credentials are masked first.
     """
     text = cover_secrets(text)
     found: list[Claim] = []
     left_out = 0
-    for claim in _walk(text, is_changelog):
+    rst = read_rst(text) if is_rst else None
+    for claim in _walk(text if rst is None else rst.text, is_changelog, rst):
         if len(found) < limit:
             found.append(claim)
         else:
@@ -89,7 +91,7 @@ def extract_claims(text: str, *, is_changelog: bool = False, limit: int = MAX_CL
     return Claims(tuple(found), left_out)
 
 
-def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
+def _walk(text: str, is_changelog: bool, rst: RstText | None) -> Iterator[Claim]:
     patterns = _patterns()
     fence = info = ""
     offset = 0
@@ -113,8 +115,12 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
             elif not is_changelog and not past_level:
                 yield from complete_claims(fence_claims(line, info), line, number, start, past=False)
             continue
+        if rst is not None and number in rst.code:
+            if not is_changelog:
+                yield from complete_claims(fence_claims(line, rst.code[number]), line, number, start, past=False)
+            continue
         bare = line.lstrip(" \t>")
-        if (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:
+        if rst is None and (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:
             info = language[1].lower()
             is_open = not _is_closed(ends, fence, number)
             continue
@@ -127,6 +133,10 @@ def _walk(text: str, is_changelog: bool) -> Iterator[Claim]:
             continue
         past = is_changelog or bool(past_level) or patterns.change_item.match(line) is not None
         raws = _line_claims(line, decided=decided and heading is None)
+        if rst is not None:
+            past = past or number in rst.past
+            raws = _with_links(raws, rst.links.get(number, ()))
+            line = rst.written[number - 1]
         yield from complete_claims(raws, line, number, start, past=past)
 
 
@@ -177,6 +187,20 @@ def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
     raws += decision_claims(line, decided=decided)
     raws.sort(key=lambda raw: (raw.start, -raw.end))
     return _without_overlaps(drop_other_ids(raws, line))
+
+
+def _with_links(raws: list[RawClaim], links: Sequence[tuple[int, str]]) -> list[RawClaim]:
+    """The claims of a line of reStructuredText, and its links, whose targets may lack the ending of the page."""
+    if not links:
+        return raws
+    found = list(raws)
+    for start, target in links:
+        claims = _link_claims(target, start)
+        if not claims and re.fullmatch(r"[\w./-]+", target):
+            claims = [RawClaim(start, start + len(target), "path", bare_path(target), "a link", is_weak=True)]
+        found += claims
+    found.sort(key=lambda raw: (raw.start, -raw.end))
+    return _without_overlaps(found)
 
 
 def _link_claims(target: str, start: int) -> list[RawClaim]:

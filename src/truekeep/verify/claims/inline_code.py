@@ -205,6 +205,8 @@ def fence_claims(line: str, info: str) -> list[RawClaim]:
         match = IMPORT.match(bare)
         return _import_claims(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
     if not info:
+        if " " not in bare and not bare.startswith("./"):
+            return []  # one word to a line: a listing, or what a program printed
         raws = [raw for piece, at in _pieces(bare) for raw in _command_claims(piece, start + at)]
         return [raw._replace(is_weak=True) for raw in raws if raw.kind in ("path", "line", "script", "flag")]
     return []

@@ -141,7 +141,7 @@ _PATH_SYMBOL = re.compile(
 PATH = re.compile(r"(?:~|\.{1,2})?/?(?:[\w.@+()\[\]-]+/)*[\w.@+()\[\]-]+/?\Z|\.[A-Za-z][\w.-]+\Z")
 PATTERN = re.compile(
     r"[*?{}<>|$\"'`=,;&%^!\\]|\.\.\.|…|XX|\s"
-    r"|YYYY|(?<![A-Za-z])(?:yyyy|MM|DD|NNN?)(?![A-Za-z])|\[[A-Z]{2}[A-Z_ -]*\]"
+    r"|YYYY|(?<![A-Za-z])(?:yyyy|MM|DD|NN+)(?![A-Za-z])|\[[A-Z]{2}[A-Z_ -]*\]"
 )  # a place for something else: `notes-YYYY-MM-DD.md`, `[DATE].md`
 _PACKAGE = re.compile(r"@[a-z0-9][\w.-]*/[a-z0-9][\w.-]*\Z")
 _PINNED = re.compile(
