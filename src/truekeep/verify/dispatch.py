@@ -20,15 +20,16 @@ from truekeep.verify.claims.patterns import TOOLS
 from truekeep.verify.commit_claims import check_commits
 from truekeep.verify.decision_claims import check_decision
 from truekeep.verify.file_kinds import FileKind, kind_of
-from truekeep.verify.git_history import MAX_MERGE_LAG
+from truekeep.verify.git_history import MAX_MERGE_LAG, Commit
 from truekeep.verify.line_claims import check_line
 from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
+from truekeep.verify.own_documents import judge_own
 from truekeep.verify.package_claims import check_package, check_script, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
-from truekeep.verify.verdict import CHANGED, GONE, MOVED, Question, Verdict, unverifiable
+from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, Question, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
 _MARKED_NAME_ENDINGS = (
@@ -59,7 +60,7 @@ _SINGLE_CHECKS = {
 
 def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     """Return a verdict for each question, in order; None for a weak claim that the repository does not know."""
-    questions = _fix_spelling(world, questions)
+    questions = _own_flags(world, _fix_spelling(world, questions))
     by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
     paths = (item.claim.name if item.claim.kind in ("path", "directory") else item.claim.place for item in questions)
@@ -92,6 +93,8 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
             found[id(question)] = _run_check(check_link if is_link(world, question) else check, world, question)
     if world.is_home:
         found = {key: _about_code(verdict) for key, verdict in found.items()}
+    if world.options.are_documents:
+        found = {id(item): _judge_own(world, item, found.get(id(item))) for item in questions}
     verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
     return [
         _by_age(world, question, verdict) if verdict is not None else None
@@ -102,6 +105,10 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
 def _about_code(verdict: Verdict | None) -> Verdict | None:
     """Drop what a workspace says that is no claim about its code: decisions that no manifest has to do with."""
     return None if verdict is not None and verdict.reason == "decision" else verdict
+
+
+def _judge_own(world: World, question: Question, verdict: Verdict | None) -> Verdict | None:
+    return judge_own(world, question, verdict) if verdict is not None else None
 
 
 def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | None:
@@ -118,7 +125,12 @@ def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | Non
     if written is None or not removed or written <= removed:
         return verdict
     day = time.strftime("%Y-%m-%d", time.gmtime(written))
-    return unverifiable(question, "gone-before", f"{verdict.why}, before this line was written ({day})")
+    why = f"{verdict.why}, before this line was written ({day})"
+    if not world.options.are_documents:
+        return unverifiable(question, GONE_BEFORE, why)
+    if world.line_dates.was_named_before(question, Commit(verdict.commit, removed), world.past.name_then):
+        return verdict
+    return verdict._replace(reason=GONE_BEFORE, why=why)
 
 
 def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
@@ -190,6 +202,19 @@ def _fix_spelling(world: World, questions: Sequence[Question]) -> Sequence[Quest
         return question._replace(claim=question.claim._replace(name=bare))
 
     return [spell(question) for question in questions]
+
+
+def _own_flags(world: World, questions: Sequence[Question]) -> Sequence[Question]:
+    """In documents, a flag of a program that is made here is surely one of this repository."""
+    if not world.options.are_documents:
+        return questions
+
+    def firm(question: Question) -> Question:
+        claim = question.claim
+        is_own = claim.kind == "flag" and claim.is_weak and claim.owner.lower() in world.products
+        return question._replace(claim=claim._replace(is_weak=False)) if is_own else question
+
+    return [firm(question) for question in questions]
 
 
 def _load_history(world: World, questions: Sequence[Question]) -> None:

@@ -34,7 +34,7 @@ _LOCK_FILES = frozenset(
     "go.sum pubspec.lock Podfile.lock flake.lock mix.lock".split()
 )
 _TEST = re.compile(
-    r"(?:^|/)(?:tests?|testing|testdata|test_data|fixtures?|__tests__|__mocks__|spec|specs|e2e|cypress|mocks?"
+    r"(?:^|/)(?:(?:fun|func|unit|integration|smoke)?tests?|testing|testdata|test_data|fixtures?|__tests__|__mocks__|spec|specs|e2e|cypress|mocks?"
     r"|docs?|docs_src|examples?|samples?|demos?)/"
     r"|(?:^|/)(?:test_[^/]*|conftest)\.py$|_test\.(?:py|go|rs|rb|exs|dart|cc|cpp|c)$|[._-](?:test|spec|tests"
     r"|stories)\.[a-z]+$|Tests?\.(?:java|kt|cs|swift|php|scala)$"
@@ -45,8 +45,20 @@ _DOCUMENT = re.compile(
     re.IGNORECASE,
 )
 _VENDORED = re.compile(
-    r"(?:^|/)(?:node_modules|vendor|vendored|third_party|third-party|site-packages|bower_components|dist|\.yarn)/"
+    r"(?:^|/)(?:node_modules|_?vendor|_?vendored|third_party|third-party|site-packages|bower_components|dist|\.yarn)/"
 )
+
+
+_FOR_CONTRIBUTORS = re.compile(
+    r"(?:^|/)(?:AGENTS?|CLAUDE|GEMINI|CONTRIBUTING|DEVELOPMENT|DEVELOPING|HACKING|ARCHITECTURE)\.\w+$"
+    r"|(?:^|/)\.(?:cursor|windsurf|clinerules|github)/",
+    re.IGNORECASE,
+)
+
+
+def is_for_contributors(document: str) -> bool:
+    """Whether a document is about the code that is here, for people and agents who change it."""
+    return _FOR_CONTRIBUTORS.search(document) is not None
 
 
 class FileKind(enum.Enum):

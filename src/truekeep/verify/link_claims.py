@@ -1,19 +1,33 @@
 """Checks relative links of a repository's own documents: where a link leads does not depend on what is meant."""
 
+# ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from urllib.parse import unquote
 
 from truekeep.verify.claims.patterns import is_file
-from truekeep.verify.path_claims import is_ignored_path, is_on_disk, judge_uncommitted, unread
+from truekeep.verify.path_claims import (
+    PathPlace,
+    is_ignored_path,
+    is_on_disk,
+    judge_uncommitted,
+    moved_folder,
+    unread,
+)
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
 
 LINK_BROKEN, LINK_MOVED = "link-broken", "link-moved"
 LINK_REASONS = (LINK_BROKEN, LINK_MOVED)
 _PAGES = (".md", ".mdx", ".rst", ".markdown")
+_LANGUAGES = frozenset(
+    "ar bg bn ca cs da de el es et fa fi fr he hi hr hu id it ja ko lt lv ms nb nl no pl pt ro ru sk sl sr sv ta th tr "
+    "uk ur vi zh".split()
+)
+_ENDING = re.compile(r"[\w-]\.[A-Za-z][A-Za-z0-9]{1,9}$")
 
 
 def is_link(world: World, question: Question) -> bool:
@@ -35,6 +49,8 @@ def check_link(world: World, question: Question) -> Verdict | None:
     for candidate in _pages(path):
         if now.has(candidate) or now.has_folder(candidate) or is_on_disk(world, candidate):
             return confirmed(question, "exists", f"the link leads to {candidate}", candidate)
+    if any(now.has(original) for translated in _pages(path) for original in _originals(translated)):
+        return unverifiable(question, "translated", "only the document that this one translates has such a target")
     if is_from_root:
         return None  # most often a route of the website that is made of these documents
     if behind := now.behind(path):
@@ -52,10 +68,33 @@ def check_link(world: World, question: Question) -> Verdict | None:
     if trail is not None:
         why = f"the link leads nowhere: {path} was deleted in {trail.commit.id[:10]} on {trail.commit.day}"
         return gone(question, LINK_BROKEN, why, commit=trail.commit.id, day=trail.commit.day)
-    if not is_file(path.rpartition("/")[2]):
+    if (folder := moved_folder(world, path, question)) is not None and folder.trail is not None:
+        return _moved_folder_verdict(question, path, folder)
+    if path.endswith((".html", ".htm")):
+        return None  # a page that a generator makes
+    if not is_file(path.rpartition("/")[2]) and not _ENDING.search(path):
         return None  # `./intro`: a route, or a page that a generator makes
     near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
     return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _moved_folder_verdict(question: Question, path: str, folder: PathPlace) -> Verdict:
+    assert folder.trail is not None
+    commit = folder.trail.commit
+    if folder.path:
+        why = f"the link leads nowhere: {path} was renamed to {folder.path} in {commit.id[:10]}"
+        return moved(question, LINK_MOVED, why, folder.path, commit=commit.id, day=commit.day, rank=GIT)
+    why = f"the link leads nowhere: {path} was deleted in {commit.id[:10]} on {commit.day}"
+    return gone(question, LINK_BROKEN, why, commit=commit.id, day=commit.day)
+
+
+def _originals(path: str) -> Iterator[str]:
+    """The files that stand in for one that is not translated: docs/x.md or docs/en/x.md for docs/ja/x.md."""
+    parts = path.split("/")
+    for at, part in enumerate(parts[:-1]):
+        if part.lower().replace("_", "-").partition("-")[0] in _LANGUAGES and len(part) in (2, 5, 7):
+            yield "/".join((*parts[:at], *parts[at + 1 :]))
+            yield "/".join((*parts[:at], "en", *parts[at + 1 :]))
 
 
 def _pages(path: str) -> Iterator[str]:
@@ -64,6 +103,8 @@ def _pages(path: str) -> Iterator[str]:
     stem, ending = os.path.splitext(path)
     if ending == ".html":
         path = stem
+        if stem.endswith("/index"):
+            yield from (f"{stem.removesuffix('index')}README{page}" for page in _PAGES)
     if ending in ("", ".html"):
         yield from (f"{path}{page}" for page in _PAGES)
         yield from (f"{path}/{name}{page}" for name in ("index", "README", "_index") for page in _PAGES)

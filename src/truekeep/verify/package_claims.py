@@ -156,7 +156,9 @@ def check_script(world: World, question: Question) -> Verdict | None:
     if not has_tool:
         return unverifiable(question, "no-manifest", f"nothing here says what {claim.owner} can run")
     can_tell = not world.past.problem and world.is_complete and not world.now.state.is_damaged
-    if tool == "make" and can_tell and not claim.is_weak and _makefiles_list_all_targets(world):
+    if tool == "make" and not _makefiles_list_all_targets(world):
+        return unverifiable(question, "no-manifest", "no target of this name is written out; rules may make it")
+    if tool == "make" and can_tell and not claim.is_weak:
         if world.knows_absence(question.written_at):
             why = "no makefile has this target; since when is not known in this clone"
             return gone(question, "not-there", why, rank=CODE)

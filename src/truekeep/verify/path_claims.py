@@ -6,7 +6,7 @@ import os
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
@@ -16,7 +16,18 @@ from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJE
 from truekeep.verify.git_history import Trail
 from truekeep.verify.repository import HOME_FOLDER, World, is_code
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest
-from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import (
+    CODE,
+    GIT,
+    NEVER_SEEN,
+    NOT_THERE,
+    Question,
+    Verdict,
+    confirmed,
+    gone,
+    moved,
+    unverifiable,
+)
 
 
 class PathPlace(NamedTuple):
@@ -32,6 +43,10 @@ _MADE_AT_RUN_TIME = re.compile(
     r"(?:^|/)(?:te?mp|logs?|\.?cache|run|out|output|downloads?|state)(?:/|\Z)|\.(?:log|pid|lock|sock|tmp|bak|jsonl|db)\Z",
     re.IGNORECASE,
 )
+_PLACEHOLDER = re.compile(
+    r"(?:test[_-])?(?:foo|bar|baz|qux|blah|xyz)(?:_test)?\b|(?:path|to|file|filename|example|sample|dummy)(?:\.|\Z)"
+    r"|(?:my|your|some|example|new)(?:[-_.A-Z]|command|file|module|plugin|app|test)",
+)  # `tests/path/test_foo.py`, `src/my_module.py`
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
 _PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
@@ -83,6 +98,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return _exists(world, question, place.path)
     if place is not None and place.path:
         return _moved(question, place)
+    if place is not None and place.trail is not None and (several := _several(world, name)):
+        return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several[:5])
     if place is not None and place.trail is not None:
         commit = place.trail.commit
         if not is_folder and (successor := _find_contents_successor(world, name.strip("/"))):
@@ -93,7 +110,7 @@ def check_path(world: World, question: Question) -> Verdict | None:
             what = (
                 f"not there since {commit.id[:10]} on {commit.day}; a partial clone cannot tell whether it was renamed"
             )
-        if is_ignored_path(world, name.strip("/"), question) and not world.is_in_use:
+        if any(is_ignored_path(world, path, question) for path in _from_folder(name, question)) and not world.is_in_use:
             what = f"git ignores it since {commit.id[:10]} on {commit.day}, and it is not on this machine"
             return unverifiable(question, "ignored", what)
         if world.past.problem:
@@ -116,6 +133,14 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if verdict is not None and verdict.reason == "never-seen":
         verdict = missing_here(question, claim.name, world.workspace) or verdict
     return verdict and verdict._replace(why=verdict.why + _mixed_alphabet_note(name))
+
+
+def _several(world: World, name: str) -> tuple[str, ...]:
+    """The files of a repository that a path in one of its documents may mean just as well."""
+    bare = name.strip("/")
+    if not world.options.are_documents or "/" not in bare:
+        return ()
+    return tuple(path for path in world.now.by_name.get(bare.rpartition("/")[2], ()) if path.endswith("/" + bare))
 
 
 def _may_have_moved(world: World, name: str, commit: str) -> bool:
@@ -178,8 +203,6 @@ def _from_folder(name: str, question: Question) -> Iterator[str]:
         path = os.path.normpath(f"{folder}/{bare}")
         if not path.startswith(".."):
             yield path
-        if ".." in bare.split("/"):
-            return  # its starting folder is the document's own
         folder = folder.rpartition("/")[0]
     if ".." not in bare.split("/"):
         yield bare
@@ -206,6 +229,8 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
     for candidate in (*candidates, *_spellings(world, name)):
         if now.has(candidate) or now.has_folder(candidate):
             return PathPlace(candidate)
+    if world.options.are_documents and (page := _page(world, candidates)):
+        return PathPlace(page)
     bare = name.lstrip("/")
     is_bare = "/" not in bare
     if not is_bare and (there := next((path for path in candidates if is_on_disk(world, path)), "")):
@@ -220,12 +245,31 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
         trail = world.past.follow(candidate, question.written_at, now.position)
         if trail is not None:
             return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail)
-        if (successor := _moved_folder(world, candidate, question)) is not None:
+        if (successor := moved_folder(world, candidate, question)) is not None:
             return successor
-    if (folded := now.by_lower.get(bare.lower())) is not None:
+    folded = now.by_lower.get(bare.lower())
+    if folded is not None and not (world.options.are_documents and question.claim.is_weak):
         return PathPlace(folded, is_moved=True)
-    short = _by_ending(world, bare)
-    return PathPlace(short) if short else None
+    if short := _by_ending(world, bare):
+        return PathPlace(short)
+    return _removed_by_ending(world, bare, question) if world.options.are_documents else None
+
+
+def _page(world: World, candidates: Iterable[str]) -> str:
+    """The document that a path without an ending means: `docs/README` for docs/README.rst."""
+    plain = [path for path in candidates if "/" in path and "." not in path.rpartition("/")[2]]
+    return next(
+        (path + ending for path in plain for ending in (".md", ".rst", ".txt") if world.now.has(path + ending)), ""
+    )
+
+
+def _removed_by_ending(world: World, path: str, question: Question) -> PathPlace | None:
+    """Find the only path of history that ends like this: `protocol/src/v2.rs` of a package below the root."""
+    if question.claim.is_weak or not _is_relative(path) or _several(world, path):
+        return None
+    ended = [old for old in world.past.removed_paths_named(path.rpartition("/")[2], None) if old.endswith("/" + path)]
+    trail = world.past.follow(ended[0], None, world.now.position) if len(ended) == 1 else None
+    return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
 
 
 def _by_ending(world: World, path: str) -> str:
@@ -263,7 +307,7 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
         own = world.past.follow(path, question.written_at, world.now.position)
         if own is not None:
             return PathPlace(own.path, is_moved=bool(own.path), trail=own)
-    if (successor := _moved_folder(world, name, question)) is not None:
+    if (successor := moved_folder(world, name, question)) is not None:
         return successor
     if name in WELL_KNOWN or world.is_home:
         return None  # a deleted one in some other folder need not be the one that is meant
@@ -313,7 +357,7 @@ def _place_by_subject(
     return False, None
 
 
-def _moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
+def moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
     """Find where a folder moved: to where most of its remaining files are, if that is one folder."""
     files = world.past.files_removed_from(folder, question.written_at)
     if not files:
@@ -517,6 +561,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
     if not now.state.head and now.state.is_whole:
         return unverifiable(question, "no-commits", "nothing was committed here yet")
     if now.state.is_shallow and not world.past.problem:
+        if world.options.are_documents and (place := _place_of_missing(world, name, question)):
+            return _not_there(world, question, place)
         return judge_by_tree(world, question, bare)
     other = world.last_commit(bare)
     if not now.state.has_commits or world.past.problem:
@@ -532,6 +578,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         return gone(
             question, "deleted", f"no longer there since {other.id[:10]} on {other.day}", commit=other.id, day=other.day
         )
+    if world.options.are_documents and (place := _place_of_missing(world, name, question)):
+        return _not_there(world, question, place)
     if not (now.has_folder(parts[0]) or now.has_folder("/".join(parts[:-1]))):
         return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
     if is_ignored_path(world, bare, question):
@@ -551,6 +599,45 @@ def _branch_with(world: World, path: str) -> str:
     branches = world.branches[:_MAX_BRANCHES]
     found = world.past.oids([f"{branch}:{path}" for branch in branches])
     return next((branch for branch in branches if f"{branch}:{path}" in found), "")
+
+
+def _place_of_missing(world: World, name: str, question: Question) -> str:
+    """The path here that a file is said to have, in a folder that is here; empty if there is none.
+
+    In a shallow clone it may also be a folder: there, a path that was removed looks like one that never was.
+    """
+    bare = name.strip("/")
+    folder, _, file = bare.rpartition("/")
+    is_sure = is_file(file) and question.claim.kind == "path"
+    if not folder or not (is_sure or (world.now.state.is_shallow and "/" in folder)):
+        return ""
+    has_folder = world.now.has_folder
+    paths = list(_from_folder(name, question))
+    for path in paths:
+        if has_folder(path.rpartition("/")[0]):
+            return path
+    top = folder.partition("/")[0]
+    if top != ".." and has_folder(f"{question.folder}/{top}" if question.folder else top):
+        return paths[0]
+    ended = [known for known in world.now.folders if known.endswith("/" + folder)] if "/" in folder else []
+    return f"{ended[0]}/{file}" if len(ended) == 1 else ""
+
+
+def _not_there(world: World, question: Question, path: str) -> Verdict:
+    """Return the verdict on a path that is said to be in a folder that is here."""
+    if is_ignored_path(world, path, question):
+        return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+    folder = path.rpartition("/")[0]
+    while not world.now.has_folder(folder):
+        folder = folder.rpartition("/")[0]
+    is_shallow = world.now.state.is_shallow
+    since = "; a shallow clone cannot tell since when" if is_shallow else ", and never had"
+    missing = path[len(folder) + 1 :]
+    if any(_PLACEHOLDER.match(part) for part in missing.split("/")):
+        return unverifiable(question, "placeholder", "its name stands for any name")
+    why = f"{folder} has no {missing}{since}"
+    near = tuple(world.now.by_name.get(path.rpartition("/")[2], ())[:5])
+    return gone(question, NOT_THERE if is_shallow else NEVER_SEEN, why, place=path, candidates=near, rank=CODE)
 
 
 def judge_by_tree(world: World, question: Question, path: str) -> Verdict:

@@ -16,13 +16,27 @@ from typing import NamedTuple
 from truekeep.verify.checkout import FileTree, StoredDefinition
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import bare_path
-from truekeep.verify.file_kinds import FileKind, kind_of, language_for
+from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of, language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
 from truekeep.verify.path_claims import PathPlace, find_place
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest, project_folder
-from truekeep.verify.verdict import CODE, UNVERIFIABLE, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import (
+    CODE,
+    GONE_BEFORE,
+    NO_LONGER_USED,
+    ONLY_IN_TESTS,
+    REMOVED,
+    REMOVED_VALUE,
+    UNVERIFIABLE,
+    Question,
+    Verdict,
+    confirmed,
+    gone,
+    moved,
+    unverifiable,
+)
 
 _MAX_FILES_PER_NAME = 8
 _CONTAINER_KINDS = frozenset(
@@ -57,7 +71,7 @@ _UNKNOWN_NAMES = ("only-mentioned", "never-seen", "owner-unknown", "of-others")
 _VALUE_KINDS = frozenset(("variable", "key", "field", "property", "value"))
 
 
-def _is_source(path: str) -> bool:
+def is_source(path: str) -> bool:
     """Whether a file is code, and neither configuration nor data."""
     language = language_for(path)
     return is_code(path) and not is_config(language) and language not in _DATA_LANGUAGES
@@ -247,7 +261,7 @@ class Symbols:
         files = set(self._files.get(claim.name, ()))
         both = prefer(files & set(self._files.get(owner, ())))[: _MAX_FILES_PER_NAME * 2]
         spots = [spot for spot in self.spots(claim.name, both) if _is_in_owner(spot.outline, claim.owner)]
-        spots = [spot for spot in spots if _is_source(spot.path)] or [
+        spots = [spot for spot in spots if is_source(spot.path)] or [
             spot for spot in spots if language_for(spot.path) not in _DATA_LANGUAGES
         ]
         if self.world.is_home and claim.why == "an import" and not self._module_files(claim.owner):
@@ -257,7 +271,7 @@ class Symbols:
         if not spots:
             # In Go, Rust and C++ methods may be outside their type; their scope names the owner.
             apart = self.spots(claim.name, prefer(files)[: _MAX_FILES_PER_NAME * 2])
-            spots = [spot for spot in apart if _is_in_owner(spot.outline, claim.owner) and _is_source(spot.path)]
+            spots = [spot for spot in apart if _is_in_owner(spot.outline, claim.owner) and is_source(spot.path)]
         if spots:
             return self._defined(question, spots[0], len(spots))
         modules = self._module_files(claim.owner)
@@ -314,6 +328,8 @@ class Symbols:
         for number, oid in enumerate(most_wanted):
             undated |= self._search_tree(commits[oid], dated[oid], oid) if number < _MAX_OLD_TREES else dated[oid]
         self._search_checkpoints({wanted for wanted in undated if not self._load_cached(*wanted, "")})
+        if self.world.options.are_documents:
+            self._search_when_written(questions)
         for oid in most_wanted[_MAX_OLD_TREES:]:  # so that the next run gives the same result without a search
             for name, at in dated[oid]:
                 past.remember_old_definitions(name, oid, _pack_old_definitions(self._old_definitions.get((name, at))))
@@ -328,7 +344,24 @@ class Symbols:
         for commit in past.checkpoints() if wanted else ():
             due = {item for item in wanted if commit.at > until[item[0]]}
             wanted -= due - self._search_tree(commit, due, "")
-        past.remember_absent({name for name, _ in wanted})
+        past.remember_absent({name for name, _ in wanted if not self._files.get(name) and not self._users.get(name)})
+
+    def _search_when_written(self, questions: Sequence[Question]) -> None:
+        """Search the trees at which lines for contributors were written, for names between two checkpoints."""
+        past, wanted = self.world.past, defaultdict[Commit, set[Wanted]](set)
+        for question in questions:
+            claim = question.claim
+            key = (claim.name, question.written_at)
+            if claim.is_weak or key in self._old_definitions or not is_for_contributors(question.memory):
+                continue
+            at = self.world.line_dates.written_at(question)
+            commit = past.commit_at(at) if at is not None else None
+            if commit is not None and not self._load_cached(*key, commit.id):
+                wanted[commit].add(key)
+        past.set_names({name for some in wanted.values() for name, _ in some})
+        for commit in sorted(wanted, key=lambda commit: -len(wanted[commit]))[:_MAX_OLD_TREES]:
+            new = {key for key in wanted[commit] if past.cached_definitions(key[0], commit.id) is None}
+            self._search_tree(commit, new, commit.id)
 
     def _search_tree(self, commit: Commit, wanted: set[Wanted], base: str) -> set[Wanted]:
         """Search one old tree; return the names it does not have."""
@@ -433,11 +466,11 @@ class Symbols:
         claim = question.claim
         owner = claim.owner.rpartition(".")[2]
         now = [spot for spot in self.spots(claim.name, self._likely_files(question)) if is_code(spot.path)]
-        now = [spot for spot in now if spot.outline.kind not in _CONFIG_KINDS and _is_source(spot.path)]
+        now = [spot for spot in now if spot.outline.kind not in _CONFIG_KINDS and is_source(spot.path)]
         owned_then = [spot for spot in then.spots if _is_in_owner(spot.outline, claim.owner)] if then else []
-        owned_then = [spot for spot in owned_then if _is_source(spot.path)]
+        owned_then = [spot for spot in owned_then if is_source(spot.path)]
         owners = prefer(self._files.get(owner, ()))
-        in_code = [path for path in owners if _is_source(path)]
+        in_code = [path for path in owners if is_source(path)]
         modules = self._module_files(claim.owner)
         top = claim.owner.partition(".")[0]
         if top in LIBRARY_NAMES and not modules and not any(map(is_code, self._files.get(top, ()))):
@@ -551,21 +584,26 @@ class Symbols:
             places = ((path, self.world.find_word(path, claim.name)) for path in likely)
             in_code = next((f"{path}:{line}" for path, line in places if line), "")
         is_tied = bool(claim.place) and not (self.world.is_home and language_for(claim.place) in _DATA_LANGUAGES)
-        defined_then = [spot for spot in then.spots if is_tied or _is_source(spot.path)] if then else []
+        defined_then = [spot for spot in then.spots if is_tied or is_source(spot.path)] if then else []
         defined_then = [spot for spot in defined_then if is_code(spot.path)]
-        users_then = [path for path in then.users if is_tied or _is_source(path)] if then else []
+        if claim.kind == "method" and claim.owner and self.world.options.are_documents:
+            defined_then = [spot for spot in defined_then if _is_of_owner(spot, claim.owner)]
+            if not defined_then and not in_code and then is not None and self._was_used_together(claim, then):
+                return self._gone_since(question, then, "", ())
+        users_then = [path for path in then.users if is_tied or is_source(path)] if then else []
         if claim.kind == "method" and claim.owner:
             users_then = []  # they used the name, and nothing tells of which owner
         tests = self.spots(claim.name, prefer(self._files.get(claim.name, ()))[:_MAX_FILES_PER_NAME])
         tests = [spot for spot in tests if is_tied or language_for(spot.path) not in _DATA_LANGUAGES]
         if claim.kind == "method" and claim.owner:
             tests = [spot for spot in tests if _is_in_owner(spot.outline, claim.owner)]
-        if defined_then and not (in_code and not _has_function_or_type(defined_then)):
-            return self._gone_since(question, then, "", ())
+        is_used_here = in_code and (self.world.options.are_documents or not _has_function_or_type(defined_then))
+        if defined_then and not is_used_here:
+            return self._gone_since(question, then._replace(spots=tuple(defined_then)) if then else None, "", ())
         used_in = in_code.rpartition(":")[0]
-        is_used = (is_tied and not self.world.is_home) or (not claim.is_weak and _is_source(used_in))
+        is_used = (is_tied and not self.world.is_home) or (not claim.is_weak and is_source(used_in))
         if self.world.is_home and not is_tied and claim.kind != "method":
-            verdict = self._defined_by_subject(question, [spot for spot in tests if _is_source(spot.path)])
+            verdict = self._defined_by_subject(question, [spot for spot in tests if is_source(spot.path)])
             return verdict or self._check_used_at_home(question, self._source_users(claim.name))
         if in_code and is_used:
             return confirmed(question, "used", f"used in {in_code}; nothing here defines it", in_code)
@@ -580,7 +618,7 @@ class Symbols:
         return self._never_defined(question)
 
     def _source_users(self, name: str) -> list[str]:
-        return [path for path in prefer(self._users.get(name, ()))[:_MAX_FILES_PER_NAME] if _is_source(path)]
+        return [path for path in prefer(self._users.get(name, ()))[:_MAX_FILES_PER_NAME] if is_source(path)]
 
     def _check_used_at_home(self, question: Question, users: Sequence[str]) -> Verdict | None:
         """Check a name that no code of the workspace defines; None if nothing ties it to this code."""
@@ -596,14 +634,21 @@ class Symbols:
             return unverifiable(question, "of-others", why, place=users[0])
         return self._never_defined(question)
 
+    def _was_used_together(self, claim: Claim, then: OldDefinitions) -> bool:
+        """Whether old code used a name with its owner, a type of this repository: a variant, a field, a constant."""
+        owner = claim.owner.replace("::", ".").rpartition(".")[2]
+        own = [path for path in prefer(self._files.get(owner, ())) if is_source(path)]
+        if not owner[:1].isupper() or not self._is_type(owner, own):
+            return False
+        pattern = _with_owner(claim)
+        file = self.world.past.file
+        return any(pattern.search(file(then.commit, path).code(path)) for path in _places(then)[:_MAX_FILES_PER_NAME])
+
     def _used_together(self, claim: Claim, paths: Iterable[str]) -> str:
         """The first place in source code where a name is used with its owner: `owner.name`, `owner::name`."""
-        owner = re.escape(claim.owner.rpartition(".")[2].encode())
-        pattern = re.compile(
-            rb"(?<![\w$])" + owner + rb"\s?(?:\.|::|->|#|\?\.)\s?" + re.escape(claim.name.encode()) + rb"(?![\w$])"
-        )
+        pattern = _with_owner(claim)
         for path in dict.fromkeys(paths):
-            if _is_source(path) and (match := pattern.search(code := self.world.now.code(path))) is not None:
+            if is_source(path) and (match := pattern.search(code := self.world.now.code(path))) is not None:
                 line = code.count(b"\n", 0, match.start()) + 1
                 return f"{path}:{line}"
         return ""
@@ -627,10 +672,22 @@ class Symbols:
         had = f"was in {where} at {then.commit.id[:10]}"
         out = f", taken out in {commit.id[:10]} on {commit.day}" if commit else ""
         mention = "" if what else self._describe_mention(claim.name)
+        reason = "only-mentioned" if mention else REMOVED
+        if self.world.options.are_documents:
+            reason = self._why_gone_from_documents(question, then, is_dated=commit is not None)
         return gone(
-            question, "only-mentioned" if mention else "removed", f"{said}{had}{out}{mention}", place=where,
+            question, reason, f"{said}{had}{out}{mention}", place=where,
             commit=commit.id if commit else "", day=commit.day if commit else "", candidates=candidates,
         )  # fmt: skip
+
+    def _why_gone_from_documents(self, question: Question, then: OldDefinitions, *, is_dated: bool) -> str:
+        """The reason that tells how surely a document meant what is gone."""
+        world = self.world
+        if any(kind_of(path) is FileKind.TEST for path in self._users.get(question.claim.name, ())):
+            return ONLY_IN_TESTS
+        if not is_dated and not world.line_dates.was_named_at(question, then.commit, world.past.name_then):
+            return GONE_BEFORE
+        return _what_was_removed(question.claim, then)
 
     def _is_unread(self, path: str) -> bool:
         """Whether a file exists but was not read."""
@@ -726,7 +783,7 @@ class Symbols:
             return None
         for old in (self._old_definitions.get((name, question.written_at)) for name in _old_spellings(claim)):
             code = [path for path in _places(old) if is_code(path)] if old is not None else []
-            if old is not None and any(claim.place or _is_source(path) or _is_env_file(path) for path in code):
+            if old is not None and any(claim.place or is_source(path) or _is_env_file(path) for path in code):
                 return self._gone_since(question, old, "", ())
         if claim.is_weak:
             return None
@@ -751,6 +808,13 @@ class Symbols:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     return f"{path}:{line}"
         return ""
+
+
+def _with_owner(claim: Claim) -> re.Pattern[bytes]:
+    owner = re.escape(claim.owner.rpartition(".")[2].encode())
+    return re.compile(
+        rb"(?<![\w$])" + owner + rb"\s?(?:\.|::|->|#|\?\.)\s?" + re.escape(claim.name.encode()) + rb"(?![\w$])"
+    )
 
 
 def _can_define(claim: Claim, spot: Spot) -> bool:
@@ -807,6 +871,20 @@ def _is_in_owner(item: StoredDefinition, owner: str) -> bool:
     scope = item.scope.split(".")
     parts = owner.replace("::", ".").split(".")
     return bool(item.scope) and parts[-1] in scope
+
+
+def _is_of_owner(spot: Spot, owner: str) -> bool:
+    """Whether a definition is in the body of this owner, or in the module of that name."""
+    last = owner.replace("::", ".").rpartition(".")[2]
+    folder, _, file = spot.path.rpartition("/")
+    stem = file.partition(".")[0]
+    return _is_in_owner(spot.outline, owner) or last in (stem, folder.rpartition("/")[2])
+
+
+def _what_was_removed(claim: Claim, then: OldDefinitions) -> str:
+    if not then.spots:
+        return REMOVED_VALUE if claim.kind == "method" else NO_LONGER_USED
+    return REMOVED if _has_function_or_type(then.spots) else REMOVED_VALUE
 
 
 def _find_successor(old: Sequence[Spot], now: Sequence[Spot]) -> Spot | None:

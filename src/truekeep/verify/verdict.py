@@ -9,6 +9,12 @@ from truekeep.verify.subject import Subject
 
 CONFIRMED, MOVED, CHANGED, GONE, UNVERIFIABLE = VERDICTS = ("confirmed", "moved", "changed", "gone", "unverifiable")
 
+GONE_BEFORE = "gone-before"  # the reason if the line was written after the removal
+# Reasons for a name that is gone: what the code had when it had the name.
+REMOVED, REMOVED_VALUE, NO_LONGER_USED = "removed", "removed-value", "no-longer-used"
+ONLY_IN_TESTS = "only-in-tests"  # tests or examples still have the name
+NEVER_SEEN, NOT_THERE = "never-seen", "not-there"  # the folder is there, and the file is not
+
 CODE, GIT, RECENT, OLDER, NOTHING = 1, 2, 3, 4, 5
 
 

@@ -1,0 +1,54 @@
+"""What a repository's own documents say and its code never had: there is no other project that could be meant.
+
+A memory may tell of anything, so what was never seen is unverifiable there. A document that ties a name to this
+repository (its script, its file, its port) is wrong about it instead.
+"""
+
+from __future__ import annotations
+
+from truekeep.verify.file_kinds import is_for_contributors
+from truekeep.verify.path_claims import find_place
+from truekeep.verify.repository import World
+from truekeep.verify.symbol_claims import is_source
+from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_THERE, UNVERIFIABLE, Question, Verdict, gone
+
+_OF_EVERY_PROGRAM = ("--help", "--version")  # a library makes them
+
+
+def judge_own(world: World, question: Question, verdict: Verdict) -> Verdict:
+    """Turn a verdict that nothing was seen into `gone` where the claim can only be about this repository."""
+    state = world.now.state
+    if verdict.verdict != UNVERIFIABLE or not state.head or not world.is_complete or question.claim.is_weak:
+        return verdict
+    kind, reason = question.claim.kind, verdict.reason
+    if kind == "commit" and reason == "never-seen":
+        return gone(question, NEVER_SEEN, "no such commit in this repository", rank=CODE)
+    if kind == "script" and reason == "not-listed":
+        return gone(question, NEVER_SEEN, f"nothing here that {question.claim.owner} runs has this name", rank=CODE)
+    if kind == "port" and reason == "not-listening" and (others := _ports(world)):
+        return gone(question, NEVER_SEEN, f"no configuration or code names it; they name {others}", rank=CODE)
+    if kind in ("symbol", "method", "env", "flag") and reason in ("never-seen", "only-mentioned"):
+        return _missing_name(world, question, verdict)
+    return verdict
+
+
+def _ports(world: World) -> str:
+    found = {number for manifest in world.manifests.values() for number, _ in manifest.ports}
+    return ", ".join(map(str, sorted(found)[:5]))
+
+
+def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict:
+    """A name that a document puts into a file here, or a flag of a program that is made here."""
+    claim = question.claim
+    if claim.name in _OF_EVERY_PROGRAM:
+        return verdict
+    if claim.kind == "flag" and claim.owner.rpartition("/")[2].lower() in world.products:
+        return gone(question, NEVER_SEEN, f"no code here has it, and {claim.owner} is made here", rank=CODE)
+    if claim.kind == "flag" and not claim.owner and is_for_contributors(question.memory):
+        return gone(question, NEVER_SEEN, "no code here has it; another program may", rank=CODE)
+    place = find_place(world, claim.place or (claim.owner if claim.kind == "flag" else ""), question)
+    if place is None or not world.now.has(place.path) or not is_source(place.path):
+        return verdict
+    return gone(
+        question, NOT_THERE, f"{place.path} does not have it, and no code here does", place=place.path, rank=CODE
+    )
