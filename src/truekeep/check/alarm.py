@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 
 from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
-from truekeep.verify.file_kinds import FileKind, kind_of
+from truekeep.verify.claims.patterns import WELL_KNOWN
+from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of
 from truekeep.verify.link_claims import LINK_REASONS
-from truekeep.verify.verdict import CHANGED, GONE, MOVED, Verdict
+from truekeep.verify.verdict import (
+    CHANGED,
+    GONE,
+    GONE_BEFORE,
+    MOVED,
+    NEVER_SEEN,
+    NO_LONGER_USED,
+    NOT_THERE,
+    ONLY_IN_TESTS,
+    REMOVED_VALUE,
+    Verdict,
+)
 
 REPORTED = (GONE, MOVED, CHANGED)
-_AGENT_FILE = re.compile(
-    r"(?:^|/)(?:AGENTS?|CLAUDE|GEMINI|CONTRIBUTING|DEVELOPMENT|DEVELOPING|HACKING|ARCHITECTURE|SKILL)\.\w+$"
-    r"|(?:^|/)\.(?:cursor|claude|windsurf|clinerules|github)/"
-)
+_OWN_SKILL = re.compile(r"(?:^|/)\.[\w-]+/(?:[\w-]+/)*SKILL\.md$")  # of those who work here, not of users
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
@@ -58,29 +68,61 @@ def rate(path: str, verdict: Verdict) -> str:
     if verdict.reason in LINK_REASONS:
         return MEDIUM if _INCLUDED.search(path) else HIGH
     if claim.kind in ("path", "directory", "line", "bundle"):
-        return _rate_path(claim, verdict)
+        return _rate_path(path, claim, verdict)
     if claim.kind in _NAMED_IN_CODE:
         return _rate_name(path, claim, verdict)
-    return MEDIUM
+    if claim.kind == "script":
+        return HIGH if is_for_contributors(path) else MEDIUM if verdict.reason != NEVER_SEEN else LOW
+    return LOW
 
 
-def _rate_path(claim: Claim, verdict: Verdict) -> str:
+def _rate_path(path: str, claim: Claim, verdict: Verdict) -> str:
     name = claim.name.strip("/")
-    if name.startswith("."):
-        return LOW  # `.env`, `.github/workflows/x.yml`: most often a file of the reader's own repository
     if "/" not in name and claim.kind != "line":
-        return LOW if verdict.verdict == GONE else MEDIUM
+        return _rate_bare_name(path, verdict)
+    if name.startswith(".") and not name.startswith("..") and not is_for_contributors(path):
+        return LOW  # `.github/workflows/x.yml`: most often a file of the reader's own repository
+    if verdict.reason == NEVER_SEEN:
+        is_from_here = verdict.place == os.path.normpath(os.path.join(os.path.dirname(path), name))
+        if is_from_here and is_for_contributors(path):
+            return HIGH
+        return MEDIUM if is_for_contributors(path) or (is_from_here and _OWN_SKILL.search(path) is not None) else LOW
+    if verdict.reason == NOT_THERE:
+        is_sure = is_for_contributors(path) or name.count("/") > 1
+        return HIGH if is_sure else LOW
+    if verdict.reason == GONE_BEFORE:
+        return MEDIUM if is_for_contributors(path) else LOW
     return HIGH if verdict.verdict in (GONE, MOVED) else MEDIUM
+
+
+def _rate_bare_name(path: str, verdict: Verdict) -> str:
+    """A name without a folder is surely meant only if a file beside the document had it, or one at the root."""
+    if verdict.verdict != GONE or verdict.reason == GONE_BEFORE or verdict.claim.name.startswith("."):
+        return LOW
+    if verdict.claim.name in WELL_KNOWN and not is_for_contributors(path):
+        return LOW  # `requirements.txt`: the reader's own
+    here, there = os.path.dirname(path), os.path.dirname(verdict.place)
+    if here == there and (here or is_for_contributors(path)):
+        return HIGH
+    if not there and is_for_contributors(path):
+        return HIGH
+    return LOW
 
 
 def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
     if verdict.verdict != GONE:
-        return MEDIUM
+        return LOW if verdict.reason == GONE_BEFORE or verdict.verdict == CHANGED else MEDIUM
+    if verdict.reason in (NEVER_SEEN, NOT_THERE):
+        if not is_for_contributors(path) or (claim.kind == "flag" and not claim.owner):
+            return LOW
+        return HIGH if verdict.reason == NOT_THERE and claim.kind != "flag" else MEDIUM
     last = verdict.place.partition(":")[0]
-    if last and kind_of(last) is not FileKind.CODE:
+    if verdict.reason in (GONE_BEFORE, ONLY_IN_TESTS) or (last and kind_of(last) is not FileKind.CODE):
         return LOW
-    is_own = bool(claim.place or claim.owner) or _AGENT_FILE.search(path) is not None
-    return HIGH if is_own and not claim.is_weak else MEDIUM
+    if verdict.reason == NO_LONGER_USED:
+        return LOW
+    is_local = verdict.reason == REMOVED_VALUE and claim.kind == "symbol" and claim.name.islower()  # or a parameter
+    return MEDIUM if claim.is_weak or is_local or claim.kind == "env" else HIGH
 
 
 def is_reported(confidence: str, wanted: str) -> bool:

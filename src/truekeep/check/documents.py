@@ -41,6 +41,8 @@ DEFAULT_EXCLUDE = """
 node_modules/
 vendor/
 vendored/
+_vendor/
+deps/
 third_party/
 third-party/
 external/
@@ -60,6 +62,8 @@ templates/
 archive/
 archived/
 blog/
+_posts/
+_drafts/
 news/
 releases/
 release-notes/
@@ -78,6 +82,12 @@ CHANGELOG*
 CHANGES*
 HISTORY*
 NEWS*
+news.*
+history.*
+history/
+*whatsnew*
+*whats-new*
+*whats_new*
 RELEASE*
 MIGRAT*
 migrat*
