@@ -308,3 +308,130 @@ def test_memory_of_the_repository_is_reviewed_too(project: Project, tmp_path: Pa
     done = run_cli("check", "--repo", str(project.path), "--since", base, "-w", str(workspace), "--json")
     found = json.loads(done.stdout)["report"]["alarms"]
     assert [item["path"] for item in found if item["is_memory"]] == ["memory/cards/client.md"]
+
+
+_PLANTED = """# Notes for agents
+
+The worker is in `src/worker.py`, and its helpers are in `src/helpers.py`.
+Run `npm run deploy` to ship it. Call `start_workers()` in `src/server.py` before anything else.
+The program takes `app --threads`; `serve_requests` is at `src/server.py:5`, and `src/server.py:240` closes sockets.
+It listens on port 9100. All of this came in with commit 1a2b3c4d5e.
+"""
+
+
+def test_nine_planted_claims_are_all_found(project: Project) -> None:
+    project.commit(
+        "old", **{"src/worker.py": "def work():\n    return 1\n", "src/helpers.py": "def help_out():\n    pass\n"}
+    )
+    project.write("package.json", '{"name": "app", "scripts": {"build": "node build.js"}}\n')
+    project.write("compose.yaml", "services:\n  app:\n    image: app\n    ports:\n      - 8080:8080\n")
+    project.git("mv", "src/worker.py", "src/job.py")
+    project.git("rm", "-q", "src/helpers.py")
+    project.commit("moves")
+    project.write("AGENTS.md", _PLANTED)
+    project.commit("planted")
+    report = project.report("AGENTS.md", "--confidence", "low")
+    found = {(alarm["claim"], alarm["kind"]) for alarm in report["alarms"]}
+    assert found == {
+        ("src/worker.py", "path"),
+        ("src/helpers.py", "path"),
+        ("deploy", "script"),
+        ("start_workers", "symbol"),
+        ("--threads", "flag"),
+        ("src/server.py:5", "line"),
+        ("src/server.py:240", "line"),
+        ("9100", "port"),
+        ("1a2b3c4d5e", "commit"),
+    }
+    assert report["counts"]["unverifiable"] == 0
+
+
+def _confidences(project: Project, *arguments: str) -> dict[str, str]:
+    return {
+        alarm["claim"]: alarm["confidence"] for alarm in project.report(*arguments, "--confidence", "low")["alarms"]
+    }
+
+
+def test_a_name_counts_if_the_document_had_it_before_the_removal(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("docs/old.md", "Call `stop_server()` at the end.\n")
+    project.commit("documented")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2030-01-01T00:00:00Z")
+    project.write("src/server.py", "def serve_requests(port):\n    return port\n")
+    project.commit("removed")
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "2031-01-01T00:00:00Z")
+    project.write("docs/old.md", "Call `stop_server()` at the very end.\n")
+    project.write("docs/new.md", "Call `stop_server()` never.\n")
+    project.commit("edited later")
+    report = project.report("--confidence", "low")
+    assert {alarm["path"]: alarm["confidence"] for alarm in report["alarms"]} == {
+        "docs/old.md": "high",
+        "docs/new.md": "low",
+    }
+
+
+def test_a_name_that_live_code_uses_is_not_gone(project: Project) -> None:
+    project.write("src/old.py", "def make_folder():\n    return 1\n")
+    project.write("docs/guide.md", "Pass `make_folder` to the server.\n")
+    project.commit("had it")
+    project.git("rm", "-q", "src/old.py")
+    project.write("src/client.py", "def call_server(make_folder):\n    return make_folder\n")
+    project.commit("a parameter of that name is left")
+    assert _confidences(project) == {}
+
+
+def test_a_file_that_never_was_is_told_to_contributors(project: Project) -> None:
+    text = "Change `src/sockets.py` first; tests go to `src/test_foo.py`.\n"
+    project.write("CONTRIBUTING.md", text)
+    project.write("README.md", text)
+    project.commit("written by guess")
+    found = project.report("--confidence", "low")["alarms"]
+    assert [(alarm["path"], alarm["claim"], alarm["confidence"]) for alarm in found] == [
+        ("CONTRIBUTING.md", "src/sockets.py", "high"),
+        ("README.md", "src/sockets.py", "low"),
+    ]
+
+
+def test_a_path_of_a_package_below_the_root_is_followed(project: Project) -> None:
+    project.commit("package", **{"core/app/protocol/src/v2.rs": "fn a() {}\n", "core/app/protocol/src/v1.rs": ""})
+    project.write("AGENTS.md", "The shapes are in `protocol/src/v2.rs`.\n")
+    project.commit("documented")
+    assert _confidences(project) == {}
+    project.git("rm", "-q", "core/app/protocol/src/v2.rs")
+    project.commit("removed")
+    assert _confidences(project) == {"protocol/src/v2.rs": "high"}
+
+
+def test_a_shallow_clone_tells_what_its_tree_can_tell(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.write("AGENTS.md", "Read `src/net/wire.py`, and see [the notes](docs/notes.md).\n")
+    project.commit("had it", **{"src/net/wire.py": "", "src/net/other.py": "", "docs/notes.md": "Notes.\n"})
+    project.git("rm", "-q", "src/net/wire.py", "docs/notes.md")
+    project.commit("removed")
+    full = project.alarms("AGENTS.md")
+    clone = Project(tmp_path / "clone")
+    clone.git("fetch", "-q", "--depth", "1", f"file://{project.path}", "HEAD")
+    clone.git("checkout", "-q", "FETCH_HEAD")
+    monkeypatch.chdir(clone.path)
+    assert [place[:2] + place[3:] for place in clone.alarms("AGENTS.md")] == [place[:2] + place[3:] for place in full]
+    assert len(full) == 2
+
+
+def test_restructured_text_is_read(project: Project) -> None:
+    project.commit("code", **{"src/cache.py": "def warm_cache():\n    pass\n\n\ndef read_cache():\n    pass\n"})
+    project.write(
+        "docs/index.rst",
+        "Cache\n=====\n\nSee :doc:`guide`, `the client <../src/client.py>`_ and :ref:`warm_cache`.\n\n"
+        "Call :func:`~app.cache.read_cache` first, then ``warm_cache()``.\n\n"
+        ".. versionchanged:: 2.0\n   ``warm_cache()`` is public.\n\n"
+        "Example::\n\n    warm_cache()\n\n.. code-block:: python\n\n    from app import warm_cache\n",
+    )
+    project.commit("documented")
+    assert _confidences(project) == {}
+    project.write("src/cache.py", "def read_cache():\n    pass\n")
+    project.git("mv", "src/client.py", "src/remote.py")
+    project.commit("changed")
+    found = project.report("docs/index.rst", "--confidence", "low")["alarms"]
+    assert [(alarm["line"], alarm["claim"]) for alarm in found] == [(4, "../src/client.py"), (6, "warm_cache")]
