@@ -36,11 +36,12 @@ class PublicRepository:
 
     def check_out(self, clone: Path, target: Path, *, is_shallow: bool = False) -> None:
         """Put the commit into a folder of our own: with its history, or alone as a CI job gets it."""
-        git("init", "--quiet", str(target))
-        depth = ("--depth", "1") if is_shallow else ()
-        source = f"file://{clone.resolve()}" if is_shallow else str(clone.resolve())
-        git("-C", str(target), "-c", "protocol.file.allow=always", "fetch", "--quiet", *depth, source, self.commit)
-        git("-C", str(target), "-c", "advice.detachedHead=false", "checkout", "--quiet", "-B", "main", "FETCH_HEAD")
+        if is_shallow:
+            git("init", "--quiet", str(target))
+            git("-C", str(target), "fetch", "--quiet", "--depth", "1", f"file://{clone.resolve()}", self.commit)
+        else:
+            git("clone", "--quiet", "--shared", "--no-checkout", str(clone.resolve()), str(target))
+        git("-C", str(target), "-c", "advice.detachedHead=false", "checkout", "--quiet", "-B", "main", self.commit)
 
 
 def load_repositories(half: str | None = None) -> list[PublicRepository]:
