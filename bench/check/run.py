@@ -177,6 +177,7 @@ def leads_somewhere(document: str, target: str, known: set[str]) -> bool:
         starts += parents_of(document)  # Sphinx counts from the folder of its sources
     paths = [posixpath.normpath(posixpath.join(start, plain.lstrip("/"))) for start in starts]
     stems = [path.removesuffix(".html") for path in paths]
+    stems += [posixpath.dirname(path) for path in paths if path.endswith("/index.html")]  # README.md is made into it
     endings = ("", *PAGES, *(f"/{name}{page}" for name in ("index", "README", "_index") for page in PAGES))
     return any(path in known or path == "." for path in paths) or any(
         stem + ending in known for stem in stems for ending in endings
