@@ -27,6 +27,7 @@ import apsw
 from truekeep.core.config import SearchConfig
 from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.core.errors import BadInput, Busy, StorageFailed, TruekeepError
+from truekeep.core.formats import INDEX, newer_state, read_format
 from truekeep.core.sqlite import DAMAGE
 from truekeep.memory.file_scan import STORES, Changes, FileScan, MemoryFile
 from truekeep.search.embedder_choice import Embedders, is_built_in
@@ -357,7 +358,9 @@ class SearchService:
         try:
             return self._open()
         except UnusableDatabase as error:
-            raise StorageFailed(f"{path}: {error.reason}", hint="upgrade truekeep, or delete the index") from error
+            if error.is_newer:
+                raise newer_state(path, read_format(path), INDEX) from error
+            raise StorageFailed(f"{path}: {error.reason}", hint="`truekeep index --rebuild` makes it anew") from error
         except (apsw.Error, OSError) as error:
             raise StorageFailed(f"{path}: {error}", hint="check the disk; `truekeep index` makes it") from error
 
