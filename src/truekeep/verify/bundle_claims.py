@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from stat import S_ISREG
 
 from truekeep.verify.line_claims import check_line
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World, whole_word
-from truekeep.verify.verdict import CODE, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import CODE, Verdict, confirmed, gone, moved, unverifiable
 
 _BUILD_FOLDERS = ("dist", "build", "out", "public", "assets", ".next", "target", "www", "static")
 _HASHED_NAME = re.compile(r"(.+)([-.])([A-Za-z0-9_]{8,20})(\.\w+)\Z")

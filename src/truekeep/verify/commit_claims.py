@@ -8,8 +8,9 @@ from pathlib import Path
 
 from truekeep.core.repository import GitFailed, remote_name
 from truekeep.verify.claims.hashes import DIGITS_ONLY
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World
-from truekeep.verify.verdict import GIT, Question, Verdict, confirmed, gone, unverifiable
+from truekeep.verify.verdict import GIT, Verdict, confirmed, gone, unverifiable
 
 
 def check_commits(world: World, questions: Sequence[Question]) -> dict[int, Verdict | None]:

@@ -15,8 +15,9 @@ from typing import NamedTuple
 from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.verify.git_history import Commit
 from truekeep.verify.package_claims import find_last_listed, find_packages, is_unreadable, lists_package
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World
-from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, unverifiable
+from truekeep.verify.verdict import CODE, GIT, Verdict, confirmed, gone, unverifiable
 
 _NAME = r"[`\"*]*([A-Za-z@][\w./@+-]{1,40}?)[`\"*.,;:!?)]*(?=\s|$)"
 _CHOSEN = re.compile(

@@ -26,10 +26,11 @@ from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
 from truekeep.verify.own_documents import judge_own
 from truekeep.verify.package_claims import check_package, check_script, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
-from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, Question, Verdict, unverifiable
+from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
 _MARKED_NAME_ENDINGS = (

@@ -17,8 +17,9 @@ from truekeep.verify.checkout import MAX_SOURCE_BYTES, PastTree, StoredDefinitio
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.languages import clean, definitions_on_line
 from truekeep.verify.path_claims import PathPlace, find_place, judge_by_tree, unread
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World, is_code, prefer, whole_word
-from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import CODE, Verdict, changed, confirmed, gone, moved, unverifiable
 
 _MAX_ALIGNED_LINES = 20_000
 _MIN_EDITED_RATIO = 0.7  # similarity from which on a line counts as an edited version of another

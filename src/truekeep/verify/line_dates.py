@@ -12,8 +12,8 @@ from truekeep.core.repository import GitFailed
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.checkout import MAX_SOURCE_BYTES
 from truekeep.verify.git_history import Commit
+from truekeep.verify.question import Question
 from truekeep.verify.results import stamp_of
-from truekeep.verify.verdict import Question
 
 
 class LineDates:

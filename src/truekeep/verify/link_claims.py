@@ -17,8 +17,9 @@ from truekeep.verify.path_claims import (
     moved_folder,
     unread,
 )
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World
-from truekeep.verify.verdict import CODE, GIT, Question, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import CODE, GIT, Verdict, confirmed, gone, moved, unverifiable
 
 LINK_BROKEN, LINK_MOVED = "link-broken", "link-moved"
 LINK_REASONS = (LINK_BROKEN, LINK_MOVED)

@@ -40,8 +40,9 @@ from truekeep.verify.claim import Claim
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.claims.patterns import PRODUCTS, TOOLS, TOP_FOLDERS, WELL_KNOWN
 from truekeep.verify.dispatch import judge
+from truekeep.verify.question import Question
 from truekeep.verify.repository import Options, World
-from truekeep.verify.verdict import CHANGED, CONFIRMED, GONE, MOVED, Question, Verdict
+from truekeep.verify.verdict import CHANGED, CONFIRMED, GONE, MOVED, Verdict
 
 if TYPE_CHECKING:
     from datetime import datetime

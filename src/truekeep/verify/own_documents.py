@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from truekeep.verify.file_kinds import is_for_contributors
 from truekeep.verify.path_claims import find_place
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import is_source
-from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_THERE, UNVERIFIABLE, Question, Verdict, gone
+from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_THERE, UNVERIFIABLE, Verdict, gone
 
 _OF_EVERY_PROGRAM = ("--help", "--version")  # a library makes them
 

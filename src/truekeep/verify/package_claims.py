@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
 from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World
-from truekeep.verify.verdict import CODE, GIT, Question, Verdict, changed, confirmed, gone, unverifiable
+from truekeep.verify.verdict import CODE, GIT, Verdict, changed, confirmed, gone, unverifiable
 
 _LANGUAGES_AND_TOOLS = frozenset(
     ("go", "golang", "gradle", "swift", "kotlin", "java", "python", "node", "nodejs", "node.js", "rust", "ruby", "php")

@@ -14,20 +14,10 @@ from truekeep.core.state_dir import STATE
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.git_history import Trail
+from truekeep.verify.question import Question
 from truekeep.verify.repository import HOME_FOLDER, World, is_code
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest
-from truekeep.verify.verdict import (
-    CODE,
-    GIT,
-    NEVER_SEEN,
-    NOT_THERE,
-    Question,
-    Verdict,
-    confirmed,
-    gone,
-    moved,
-    unverifiable,
-)
+from truekeep.verify.verdict import CODE, GIT, NEVER_SEEN, NOT_THERE, Verdict, confirmed, gone, moved, unverifiable
 
 
 class PathPlace(NamedTuple):

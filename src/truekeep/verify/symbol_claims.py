@@ -20,6 +20,7 @@ from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of, l
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
 from truekeep.verify.path_claims import PathPlace, find_place
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest, project_folder
 from truekeep.verify.verdict import (
@@ -30,7 +31,6 @@ from truekeep.verify.verdict import (
     REMOVED,
     REMOVED_VALUE,
     UNVERIFIABLE,
-    Question,
     Verdict,
     confirmed,
     gone,

@@ -16,8 +16,9 @@ from truekeep.verify.live_system.systemd import query_units, unit_ports
 from truekeep.verify.live_system.urls import query_urls
 from truekeep.verify.options import Options
 from truekeep.verify.package_claims import find_last_listed, is_unreadable
+from truekeep.verify.question import Question
 from truekeep.verify.repository import World, is_code, prefer
-from truekeep.verify.verdict import CODE, Question, Verdict, changed, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import CODE, Verdict, changed, confirmed, gone, moved, unverifiable
 
 _URL_CACHE_SECONDS = 7 * 86_400
 _URL_TIMEOUT = 10.0

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, NamedTuple, TypedDict, Unpack
 
 from truekeep.verify.claim import Claim
-from truekeep.verify.subject import Subject
+
+if TYPE_CHECKING:
+    from truekeep.verify.question import Question
 
 CONFIRMED, MOVED, CHANGED, GONE, UNVERIFIABLE = VERDICTS = ("confirmed", "moved", "changed", "gone", "unverifiable")
 
@@ -36,18 +38,6 @@ class Verdict(NamedTuple):
     @property
     def is_rot(self) -> bool:
         return self.verdict in (MOVED, GONE)
-
-
-class Question(NamedTuple):
-    """One claim of one memory, and when the memory was written."""
-
-    claim: Claim
-    memory: str  # the memory's own path
-    written_at: int | None  # seconds; None if unknown
-    folder: str = ""  # of the memory's file, from the root of the repository; empty at the root and outside
-    subject: Subject = Subject()  # what the line is about
-    longer: tuple[str, ...] = ()  # paths near the claim that end with its file name
-    is_rooted: bool = False  # the path is from the root, and not only a name
 
 
 class Evidence(TypedDict, total=False):

@@ -35,11 +35,12 @@ from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
 from truekeep.verify.path_claims import find_longer_paths, missing_here, outside
+from truekeep.verify.question import Question
 from truekeep.verify.repository import Options, World, openclaw_folder
 from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts, stamp_of
 from truekeep.verify.subject import Subjects
 from truekeep.verify.system_claims import check_machine
-from truekeep.verify.verdict import CONFIRMED, Question, Verdict, changed, confirmed, unverifiable
+from truekeep.verify.verdict import CONFIRMED, Verdict, changed, confirmed, unverifiable
 
 _MACHINE_KINDS = ("port", "unit", "container", "id", "url")
 _KINDS_WITH_BODY = ("symbol", "method", "env")

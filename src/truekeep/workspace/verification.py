@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from truekeep.core.dates import as_stamp
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.git import Git
 from truekeep.core.machine import person
 from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
@@ -149,6 +148,8 @@ class Verification:
         if not home:
             return False
         path = os.path.relpath(os.path.join(os.path.realpath(self._context.path), STATE, "config.toml"), home)
+        from truekeep.core.git import Git  # hooks need this module, and no processes
+
         try:
             return bool(Git(home).run("ls-files", "--", path))
         except GitFailed:

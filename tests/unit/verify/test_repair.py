@@ -30,9 +30,10 @@ from truekeep.maintenance.repair import Repair
 from truekeep.memory.staging import Staging
 from truekeep.memory.transaction import MemoryTransaction
 from truekeep.verify.claims.extract import extract_claims
+from truekeep.verify.question import Question
 from truekeep.verify.results import CheckedMemory
 from truekeep.verify.text_edits import apply_repairs, plan_repairs, respelled, without_gone
-from truekeep.verify.verdict import Question, Verdict, confirmed, gone, moved
+from truekeep.verify.verdict import Verdict, confirmed, gone, moved
 from truekeep.workspace.workspace import Workspace
 
 # --- Pure -------------------------------------------------------------------------------------------------------------

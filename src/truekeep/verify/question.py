@@ -1,0 +1,20 @@
+"""The Question type: one claim, with what the check needs to know of the memory that makes it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from truekeep.verify.claim import Claim
+from truekeep.verify.subject import Subject
+
+
+class Question(NamedTuple):
+    """One claim of one memory, and when the memory was written."""
+
+    claim: Claim
+    memory: str  # the memory's own path
+    written_at: int | None  # seconds; None if unknown
+    folder: str = ""  # of the memory's file, from the root of the repository; empty at the root and outside
+    subject: Subject = Subject()  # what the line is about
+    longer: tuple[str, ...] = ()  # paths near the claim that end with its file name
+    is_rooted: bool = False  # the path is from the root, and not only a name
