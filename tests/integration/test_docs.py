@@ -20,6 +20,8 @@ from truekeep.core import model
 from truekeep.core.config import Config, parse_config
 from truekeep.core.model import RULES
 from truekeep.interfaces.cli.app import COMMANDS, cli
+from truekeep.verify import link_claims
+from truekeep.verify import verdict as verdicts
 
 SOURCE = ROOT / "src" / "truekeep"
 ALL_PAGES = (*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md")
@@ -42,6 +44,13 @@ def trees() -> list[tuple[Path, ast.Module]]:
 
 def words_in(node: ast.AST) -> set[str]:
     return {item.value for item in ast.walk(node) if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+
+
+def constants_in(node: ast.AST) -> set[str]:
+    """The values of the named reasons of verdicts."""
+    named = {**vars(verdicts), **vars(link_claims)}
+    names = (item.id for item in ast.walk(node) if isinstance(item, ast.Name) and item.id.isupper())
+    return {value for name in names if isinstance(value := named.get(name), str)}
 
 
 def called(name: str, within: Path = SOURCE) -> Iterator[ast.Call]:
@@ -269,9 +278,19 @@ def test_every_reason_of_a_verdict_is_documented_and_no_other() -> None:
     given: dict[str, set[str]] = {}
     for verdict in ("confirmed", "moved", "changed", "gone", "unverifiable"):
         given[verdict] = {
-            word for call in called(verdict, SOURCE / "verify") if len(call.args) > 1 for word in words_in(call.args[1])
+            word
+            for call in called(verdict, SOURCE / "verify")
+            if len(call.args) > 1
+            for word in (*words_in(call.args[1]), *constants_in(call.args[1]))
         }
     given["confirmed"] |= {"defined", "defined-in-tests"}  # handed on by a name
+    given["gone"] |= {
+        "only-mentioned",
+        verdicts.REMOVED,
+        verdicts.REMOVED_VALUE,
+        verdicts.NO_LONGER_USED,
+        verdicts.ONLY_IN_TESTS,
+    }
     rows = table(VERIFICATION, "| verdict | reasons |")
     assert {row[0].strip("`"): {code for code in codes([row[1]]) if code != "--online"} for row in rows} == given
 
