@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from truekeep.core.file_io import read_head, write_whole
+from truekeep.core.file_io import TEMPORARY, read_head, write_whole
 from truekeep.core.state_dir import STATE
 from truekeep.memory.lessons import CORRECTION, KINDS, Lesson, applies_to_all, read_lessons
 from truekeep.sessions.packing import unmarked, visible
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MAX_LESSONS, MAX_REFUTED = 400, 400
 MAX_LINE = 300
+_LEFTOVER = re.compile(rf"{re.escape('.' + FILE)}\.(\d+){re.escape(TEMPORARY)}")
 _ITEM = re.compile(r"^\s{0,3}(?:[-*+]|\d{1,3}[.)])\s+(.+)$", re.MULTILINE)
 _TERM = re.compile(r"[,;]|\s(?:and|or|&|\+)\s")
 _RUNNERS = ("npm", "pnpm", "yarn", "bun", "make", "just", "task")
@@ -171,7 +172,26 @@ def _store(context: WorkspaceContext, warnings: dict[str, Any]) -> None:
             os.utime(_path(context))  # it is up to date
         else:
             write_whole(_path(context), data)
+        _remove_leftovers(os.path.dirname(_path(context)))
+
+
+def _remove_leftovers(folder: str) -> None:
+    """Remove what killed runs left of this file: no lock or ledger is held while it is written."""
+    for name in os.listdir(folder):
+        match = _LEFTOVER.fullmatch(name)
+        if match is not None and not _is_alive(int(match[1])):
+            os.unlink(os.path.join(folder, name))
 
 
 def _encode(warnings: dict[str, Any]) -> bytes:
     return json.dumps(warnings, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
