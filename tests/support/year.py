@@ -492,14 +492,11 @@ class Year:
         one, two = random.sample(wordings(thing.kind), 2)
         first = self.a_note(thing.service, values=[(thing, value, one)])
         second = self.a_note(thing.service, values=[(thing, other, two)])
-        winner = ""
-        if random.random() < 0.5:
-            day = self.day - timedelta(days=random.randint(0, 60))
-            path = self._write_card(first, day=day, repository=agent.repository)
-            winner = YOUNGER if (self.day - day).days > RECENT_DAYS else ""
-        else:
-            path = self._hand_in(first, agent)
-        paths = frozenset((path, self._hand_in(second, agent)))
+        # Both by a person: a handoff that contradicts a card waits for one, and never becomes a card of its own.
+        day = self.day - timedelta(days=random.randint(0, 60)) if random.random() < 0.5 else self.day
+        winner = YOUNGER if (self.day - day).days > RECENT_DAYS else ""
+        path = self._write_card(first, day=day, repository=agent.repository)
+        paths = frozenset((path, self._write_card(second, day=self.day, repository=agent.repository)))
         self.busy |= paths
         self.open[paths] = Plant("two-values", f"{thing.say(value, one)} | {thing.say(other, two)}", paths, winner)
         self.tonight.append(self.open[paths])
