@@ -675,7 +675,7 @@ def test_h8_catalog_damaged_gives_the_same_answers(place: Place, damage: str) ->
         place.ingest()
         answers.append({item.name: (item.outcome, tuple(item.findings)) for item in place.filed})
     assert answers[0] == answers[1]
-    assert [answers[0][name][0] for name in questions] == ["review", "review", "review", "promoted"]
+    assert [answers[0][name][0] for name in questions] == ["review", "review", "already", "promoted"]
 
 
 def test_h9_card_edited_in_place_is_noticed(place: Place) -> None:

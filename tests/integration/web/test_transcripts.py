@@ -228,7 +228,8 @@ def test_a_card_that_is_there_is_changed_on_request(place: Place, visitor: Visit
     place.ingest()
     typed["facts"] += "\nThe restart takes ninety seconds."
     again = visitor.press(page, "/transcripts/", **typed, act="judge")
-    assert "would not be filed" in shown(again.text)
+    assert "covers the topic" in shown(again.text)
+    assert "what is new is added to it" in shown(again.text)
     changed = visitor.press(page, "/transcripts/", **typed, update="1", act="judge")
     assert "It is filed at once" in shown(changed.text)
     assert "checked" in changed.text
