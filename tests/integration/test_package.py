@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.helpers import a_handoff
+from tests.support.helpers import a_card, a_handoff
 from truekeep import __version__
 
 pytest.importorskip("hatchling", reason="hatchling builds; it comes with the dev extra")
@@ -180,6 +180,9 @@ def test_every_import_is_declared() -> None:
 # --- Installed ------------------------------------------------------------------------------------------------------
 
 
+INVOICES = "Numbers of invoices begin at one each year."
+
+
 def five_minutes(program: Path, home: Path, commit: str) -> None:
     """What somebody does first, with nothing but what was installed."""
     repo = home / "repos" / "shop"
@@ -202,7 +205,7 @@ def five_minutes(program: Path, home: Path, commit: str) -> None:
     assert "--port" in truekeep("serve", "--help")
     assert "-F _truekeep_completion truekeep" in truekeep("completion", "bash")
     assert "MCP" in truekeep("mcp", "--help")
-    (repo / "note.md").write_text(a_handoff())
+    (repo / "note.md").write_text(a_handoff(title="Invoices", card="invoices.md", content=a_card("Invoices", INVOICES)))
     truekeep("handoff", "lint", "note.md")
     truekeep("alf", "export", "-o", "all.alf")
     truekeep("doctor")

@@ -249,7 +249,7 @@ def test_a_draft_shows_why_whence_both_sides_and_the_original(place: Place, visi
     wanted = doubtful(place)
     page = visitor.see(f"/review/{wanted}")
     said = shown_text(page)
-    for words in ("card-exists", "claude", "app", "Staging answers on port 8443 only.", OTHER, "# Memory Handoff"):
+    for words in ("two-values", "claude", "app", "Staging answers on port 8443 only.", OTHER, "# Memory Handoff"):
         assert words in said
     assert "As it is now" in said
     assert "As it would be" in said
