@@ -28,6 +28,7 @@ from truekeep.maintenance.survey.service import Survey
 from truekeep.memory.card import OWNED_KEYS, Card, parse_card, subject_of, with_subject, words_of
 from truekeep.memory.contradictions import find_variant, statements_of
 from truekeep.memory.covering import (
+    MIN_SHARED_WORDS,
     all_words_of,
     compare_words,
     have_other_numbers,
@@ -159,6 +160,8 @@ class _Comparison:
             return False
         if first.repository != second.repository or have_other_numbers(first.topic, second.topic):
             return False
+        if min(len(words_of(first.body)), len(words_of(second.body))) < MIN_SHARED_WORDS:
+            return False  # a card that says nothing yet
         count, total = self._catalog.count, self._catalog.total
         mine, theirs = sketch(first).words, sketch(second).words
         cosine = self._sense.cosine(self._path(one), self._path(other))
