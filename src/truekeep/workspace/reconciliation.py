@@ -53,7 +53,7 @@ FACTS_DB = "memory/facts.db"
 CARD_FINDINGS = frozenset(
     (
         *("card-exists", "no-such-card", "drops-most", "hand-edited", "older-than-card"),
-        *("near-duplicate", "same-topic", "other-repository", "refuted", "unreadable-card"),
+        *("near-duplicate", "same-topic", "other-repository", "refuted", "unreadable-card", "two-values"),
     )
 )
 """Findings that say that a handoff and a card disagree."""
