@@ -436,7 +436,9 @@ class TestFix:
         assert not re.search(r"formerly|previously|src/old", path.read_text())
 
     def test_documents_are_repaired_too(self, app: Place) -> None:
-        app.leave(a_document_handoff("### Names\nSlugs are made in `lib/new.py`."), "2026-11-10-0900-a.md")
+        app.leave(
+            a_document_handoff("### Names\nSlugs are made in `lib/new.py`.\nAll is well."), "2026-11-10-0900-a.md"
+        )
         app.ingest()
         git(app.repo, "mv", "lib/new.py", "lib/newer.py")
         git(app.repo, "commit", "-q", "-m", "again", day="2026-11-14")
@@ -461,7 +463,9 @@ class TestFix:
         assert [line.source.origin.repository for line in lines if line.source] == [NAME] * 3
 
     def test_what_is_gone_from_a_document_is_left_to_a_person(self, app: Place) -> None:
-        app.leave(a_document_handoff("### Names\nSlugs are made in `lib/new.py`."), "2026-11-10-0900-a.md")
+        app.leave(
+            a_document_handoff("### Names\nSlugs are made in `lib/new.py`.\nAll is well."), "2026-11-10-0900-a.md"
+        )
         app.ingest()
         before = (app.workspace / "TOOLS.md").read_bytes()
         git(app.repo, "rm", "-q", "lib/new.py")
