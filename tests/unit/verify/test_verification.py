@@ -66,6 +66,10 @@ def leave(
 # --- Ingest -----------------------------------------------------------------------------------------------------------
 
 
+LASTING = "\n\nA cold cache makes it slow.\n\nCustomers wait two seconds at most."
+"""More that lasts than where the code is, so that no person is asked."""
+
+
 class TestIngest:
     def test_what_code_refutes_goes_to_review_with_the_verdicts(self, app: Place) -> None:
         file = leave(app, "The dead one is `src/dead.py` and always was.", day="2026-11-05")
@@ -193,10 +197,16 @@ class TestIngest:
 
     def test_a_second_run_of_the_same_process_looks_again(self, app: Place) -> None:
         with app.open() as workspace:
-            leave(app, "The first is in `src/api.py`.", name="a.md", day="2026-11-05", title="One")
+            leave(app, "The first is in `src/api.py`." + LASTING, name="a.md", day="2026-11-05", title="One")
             workspace.handoffs.ingest()
             (app.repo / "src" / "fresh.py").write_text("FRESH = 1\n")
-            leave(app, "The second is in `src/fresh.py`.", name="b.md", day="2026-11-05", title="Two")
+            leave(
+                app,
+                "The second is in `src/fresh.py`.\n\nInvoices need a stamp.\n\nThe printer jams on thick paper.",
+                name="b.md",
+                day="2026-11-05",
+                title="Two",
+            )
             workspace.handoffs.ingest()
         assert app.cards() == ["a.md", "b.md"]
 
