@@ -38,13 +38,12 @@ BENCHES = {  # name → the module with its main(options)
     "upkeep": "bench.upkeep",
     "site": "bench.website",
     "real": "bench.real.run",
-    "durability": "bench.durability",
     "check": "bench.check.run",
     "peers": "bench.peers",
     "year": "bench.year",
     "soak": "bench.soak",
 }
-ALONE = ("truth", "real", "durability", "check", "year", "soak")  # a quarter of an hour and more: only when it is named
+ALONE = ("truth", "real", "check", "year", "soak")  # a quarter of an hour and more: only when it is named
 USAGE = f"usage: python -m bench [{'|'.join(BENCHES)} …] [--json FILE], or one of them with its options (--help)"
 
 

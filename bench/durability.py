@@ -1,4 +1,4 @@
-"""What the durability filter stops of real notes and of our own sentences: python -m bench durability.
+"""What the durability filter stops of real notes and of our own sentences: python -m bench.durability.
 
 Labels of public workspaces are digests of lines (bench/real/durability.jsonl): nothing of those notes is here. The last
 digit of a digest decides the half. A kind's share is stopped by any hint of the filter; of what lasts, less is better.
@@ -80,3 +80,7 @@ def half_of(digest: str) -> str:
 def is_stopped(text: str) -> bool:
     is_item = text.startswith(("-", "*")) or text[:1].isdigit()
     return any(hint.code in STOPPING for hint in find_hints([(1, text if is_item else f"- {text}")]))
+
+
+if __name__ == "__main__":
+    main()

@@ -553,7 +553,9 @@ class TestRepos:
         assert checkout.problem
 
     def test_what_came_through_the_workspaces_own_inbox_is_about_no_repository(self, app: Place) -> None:
-        content = "### Where things are\n\nNotes are in `notes/today.md`.\n"
+        content = (
+            "### Where things are\n\nNotes are in `notes/today.md`.\n\nAda likes tea.\n\nShe works from nine to five.\n"
+        )
         app.leave(a_document_handoff(content, "USER.md"), inbox=app.workspace / CLAUDE)
         app.ingest()
         assert "notes/today.md" in (app.workspace / "USER.md").read_text()
