@@ -126,13 +126,15 @@ class TestIngest:
         assert "updated: 2026-11-05" in app.card("handoff.md")
 
     def test_a_handoff_that_is_newer_than_the_checkout_is_not_refuted(self, app: Place) -> None:
-        file = leave(app, "The cache is in `src/not_pulled_yet.py`, from commit 0123456789ab.", day="2026-11-14")
+        file = leave(
+            app, "The cache is in `src/not_pulled_yet.py`, from commit 0123456789ab." + LASTING, day="2026-11-14"
+        )
         app.ingest()
         assert app.outcomes() == {file: "promoted"}
         assert app.codes() == set()
 
     def test_but_an_older_one_is(self, app: Place) -> None:
-        leave(app, "The cache is in `src/never_was.py`.", day="2026-11-05")
+        leave(app, "The cache is in `src/never_was.py`." + LASTING, day="2026-11-05")
         app.ingest()
         assert app.codes() == {"refuted"}
 
