@@ -136,7 +136,7 @@ class TestIngest:
     def test_but_an_older_one_is(self, app: Place) -> None:
         leave(app, "The cache is in `src/never_was.py`." + LASTING, day="2026-11-05")
         app.ingest()
-        assert app.codes() == {"refuted"}
+        assert "refuted" in app.codes()
 
     def test_what_cannot_be_checked_is_no_finding(self, app: Place) -> None:
         leave(
