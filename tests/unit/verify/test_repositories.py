@@ -1383,17 +1383,19 @@ def test_m13_files_of_odd_names_are_files_like_others_and_shown_escaped(place: P
 def test_m13_a_terminal_gets_no_codes_but_our_own(place: Place) -> None:
     """Into a pipe colours are stripped, and a name's codes with them; a terminal sees what is really printed.
 
-    Standard error is elsewhere: on a busy machine the progress display would draw itself there.
+    Standard error is a pipe: on a busy machine the progress display would draw itself on a terminal.
     """
     an_odd_repository(place, TERMINAL)
     ours, theirs = pty.openpty()
     program = [sys.executable, "-m", "truekeep", "verify", "--all", "-w", str(place.workspace)]
-    with subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(program, stdin=subprocess.DEVNULL, stdout=theirs, stderr=subprocess.PIPE) as process:
         os.close(theirs)
         said = b""
         with suppress(OSError):  # the other end was closed
             while piece := os.read(ours, 65536):
                 said += piece
+        assert process.stderr is not None
+        assert_plain(process.stderr.read().decode())
     os.close(ours)
     assert process.returncode == 0
     shown = re.sub(r"\x1b\[(?:[012]|22|3[0-7]|90)m|\r|\x1b\[K", "", said.decode())

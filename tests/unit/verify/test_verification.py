@@ -66,10 +66,6 @@ def leave(
 # --- Ingest -----------------------------------------------------------------------------------------------------------
 
 
-LASTING = "\n\nA cold cache makes it slow.\n\nCustomers wait two seconds at most."
-"""More that lasts than where the code is, so that no person is asked."""
-
-
 class TestIngest:
     def test_what_code_refutes_goes_to_review_with_the_verdicts(self, app: Place) -> None:
         file = leave(app, "The dead one is `src/dead.py` and always was.", day="2026-11-05")
@@ -126,17 +122,16 @@ class TestIngest:
         assert "updated: 2026-11-05" in app.card("handoff.md")
 
     def test_a_handoff_that_is_newer_than_the_checkout_is_not_refuted(self, app: Place) -> None:
-        file = leave(
-            app, "The cache is in `src/not_pulled_yet.py`, from commit 0123456789ab." + LASTING, day="2026-11-14"
-        )
+        text = "Never run `src/not_pulled_yet.py` while customers pay: prices come from commit 0123456789ab."
+        file = leave(app, text, day="2026-11-14")
         app.ingest()
         assert app.outcomes() == {file: "promoted"}
-        assert "refuted" not in app.codes()
+        assert app.codes() == set()
 
     def test_but_an_older_one_is(self, app: Place) -> None:
-        leave(app, "The cache is in `src/never_was.py`." + LASTING, day="2026-11-05")
+        leave(app, "Customers see old prices unless `src/never_was.py` runs first.", day="2026-11-05")
         app.ingest()
-        assert "refuted" in app.codes()
+        assert app.codes() == {"refuted"}
 
     def test_what_cannot_be_checked_is_no_finding(self, app: Place) -> None:
         leave(
@@ -199,15 +194,13 @@ class TestIngest:
 
     def test_a_second_run_of_the_same_process_looks_again(self, app: Place) -> None:
         with app.open() as workspace:
-            leave(app, "The first is in `src/api.py`." + LASTING, name="a.md", day="2026-11-05", title="One")
+            leave(
+                app, "`src/api.py` needs a warm cache, else customers wait.", name="a.md", day="2026-11-05", title="One"
+            )
             workspace.handoffs.ingest()
             (app.repo / "src" / "fresh.py").write_text("FRESH = 1\n")
             leave(
-                app,
-                "The second is in `src/fresh.py`.\n\nInvoices need a stamp.\n\nThe printer jams on thick paper.",
-                name="b.md",
-                day="2026-11-05",
-                title="Two",
+                app, "Prices are wrong unless `src/fresh.py` runs at night.", name="b.md", day="2026-11-05", title="Two"
             )
             workspace.handoffs.ingest()
         assert app.cards() == ["a.md", "b.md"]
