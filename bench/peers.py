@@ -28,13 +28,13 @@ from unittest.mock import patch
 from tests.support.harnesses import FOLDER as HARNESSES
 
 from bench import sets
+from bench.corpus import Corpus, Question
 from bench.ingest import INBOX, fill
 from bench.measure import Spent, median, scratch, table, watch
 from bench.promises import CannotRun, keep, tell_peer
 from bench.recall_quality import by_ours, indexed, sample
 from bench.recall_speed import SETTLED, milliseconds, write_notes
 from bench.score import Hit, Scores, score, score_all
-from bench.sets import Corpus, Question
 from truekeep.search.embedders.static import Static
 from truekeep.workspace.workspace import Workspace
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from math import log2
 from typing import NamedTuple
 
-from bench.sets import Evidence, Question
+from bench.corpus import Evidence, Question
 
 BUDGET = 4_000  # characters: about what an agent is given at the start of a session
 DISCOUNTS = tuple(1 / log2(rank + 1) for rank in range(1, 11))
@@ -34,14 +34,22 @@ class Scores(NamedTuple):
     mrr: float  # 1 / rank of the first hit with any evidence
     ndcg_10: float  # each item gains once, the less the later; a hit with many items can't make it more than 1
     recall_budget: float  # of the evidence, the share in the first 4,000 characters
+    hit_5: float  # whether any of the evidence is in the first five hits
 
 
-def score(evidence: Sequence[Evidence], hits: Sequence[tuple[str, int, int, str]]) -> Scores:
-    """The scores of one ranking, for one question."""
+def score(
+    evidence: Sequence[Evidence], hits: Sequence[tuple[str, int, int, str]], *, is_by_file: bool = False
+) -> Scores:
+    """The scores of one ranking, for one question. By file, further hits of a file have no rank, but take room."""
     if not evidence:
         raise ValueError("a question without evidence has no scores")
-    ranks = [rank for item in evidence if (rank := find_rank(item, hits))]
     affordable = within(hits, BUDGET)
+    if is_by_file:
+        best: dict[str, tuple[str, int, int, str]] = {}
+        for hit in hits:
+            best.setdefault(hit[0], hit)
+        hits = list(best.values())
+    ranks = [rank for item in evidence if (rank := find_rank(item, hits))]
     return Scores(
         questions=1,
         recall_5=sum(rank <= 5 for rank in ranks) / len(evidence),
@@ -49,6 +57,7 @@ def score(evidence: Sequence[Evidence], hits: Sequence[tuple[str, int, int, str]
         mrr=1 / min(ranks) if ranks else 0.0,
         ndcg_10=min(1.0, sum(DISCOUNTS[rank - 1] for rank in ranks if rank <= 10) / sum(DISCOUNTS[: len(evidence)])),
         recall_budget=sum(bool(find_rank(item, affordable)) for item in evidence) / len(evidence),
+        hit_5=float(any(rank <= 5 for rank in ranks)),
     )
 
 
@@ -79,7 +88,7 @@ def mean(scores: Iterable[Scores]) -> Scores:
     """Every question weighs the same, also when means are joined."""
     every = [one for one in scores if one.questions]
     if not every:
-        return Scores(0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        return Scores(0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     count = sum(one.questions for one in every)
     weighed = ([one.questions * value for value in one[1:]] for one in every)
     return Scores(count, *(sum(column) / count for column in zip(*weighed, strict=True)))

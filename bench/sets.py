@@ -12,70 +12,37 @@ from __future__ import annotations
 
 import ast
 import csv
-import hashlib
 import io
 import json
-import os
 import re
-import shlex
 import zipfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import session_sets
+from bench.corpus import (
+    HERE,
+    MONTHS,
+    PARTS,
+    Corpus,
+    Evidence,
+    Question,
+    Source,
+    Unavailable,
+    data_folder,
+    line_count,
+    number_of,
+    one_line,
+    part_of,
+    read_sources,
+)
 from bench.measure import table
 
-HERE = Path(__file__).parent
 OWN = HERE / "memory_set"
-PARTS = ("tune", "report")
 MOST_DOCUMENTS = 6_000
-
-
-class Evidence(NamedTuple):
-    """Lines that answer a question, the first being 1, the last included."""
-
-    path: str
-    first: int
-    last: int
-
-
-class Question(NamedTuple):
-    id: str
-    kind: str
-    text: str
-    evidence: tuple[Evidence, ...]
-    part: str  # "tune" or "report"
-
-
-class Corpus(NamedTuple):
-    """One workspace and what is asked of it."""
-
-    name: str
-    files: dict[str, str]  # path in the workspace → text
-    questions: tuple[Question, ...]
-
-
-class Source(NamedTuple):
-    """One file of a public set: where it can be had, and what it must be."""
-
-    name: str  # in our folder
-    repository: str  # on GitHub
-    commit: str
-    path: str  # in the repository
-    sha256: str
-
-    def how(self, folder: Path) -> str:
-        address = f"https://raw.githubusercontent.com/{self.repository}/{self.commit}/{self.path}"
-        return f"curl -fL --create-dirs -o {shlex.quote(str(folder / self.name))} {address}"
-
-
-class Unavailable(Exception):
-    """A set that is not at hand, or is not the one that was meant: a line for each file, with what to run."""
-
-    def __init__(self, problems: Iterable[str]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(self.problems))
 
 
 LOCOMO = Source(
@@ -84,6 +51,13 @@ LOCOMO = Source(
     "cbfbc1dba6bc53d00625212a0f22d55ffee7c1fc",
     "data/locomo10.json",
     "79fa87e90f04081343b8c8debecb80a9a6842b76a7aa537dc9fdf651ea698ff4",
+)
+LOCOMO_AUDIT = Source(
+    "locomo-errors.json",
+    "dial481/locomo-audit",
+    "9493fb4b4af4256ed17a18e8fd0b3cfdeec29539",
+    "errors.json",
+    "f298ef46263fada20688a1d672be37d4f488c6da3b19343eea55ae5c1b5fe55e",
 )
 # SciFact as its authors gave it out, in CSV. Claims and judgements are those of BEIR, whose test part is called
 # validation here.
@@ -142,32 +116,6 @@ def load(*names: str, folder: Path | None = None) -> dict[str, list[Corpus]]:
     return found
 
 
-def data_folder() -> Path:
-    return Path(os.environ.get("TRUEKEEP_BENCH_DATA") or HERE / "data")
-
-
-def read_sources(set_name: str, folder: Path, *sources: Source) -> list[bytes]:
-    """These files as they were meant, in order; if one is absent or another, every problem at once."""
-    contents, problems = [], []
-    for source in sources:
-        path = folder / source.name
-        try:
-            content = path.read_bytes()
-        except FileNotFoundError:
-            problems.append(f"{set_name}: no {source.name} here, so it is left out; to get it: {source.how(folder)}")
-            continue
-        digest = hashlib.sha256(content).hexdigest()
-        if digest != source.sha256:
-            problems.append(
-                f"{set_name}: {source.name} has SHA-256 {digest}, not {source.sha256}, so it is left out; "
-                f"to get it again: {source.how(folder)}"
-            )
-        contents.append(content)
-    if problems:
-        raise Unavailable(problems)
-    return contents
-
-
 # Our own set
 
 
@@ -221,22 +169,25 @@ LOCOMO_KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"
 SESSION = re.compile(r"session_(\d+)")
 DAY = re.compile(r"(\d+) (\w+), (\d{4})")
 UTTERANCE = re.compile(r"D:?(\d+):(\d+)")  # the set has "D8:6; D9:17", "D:11:26" and "D30:05", too
-MONTHS = """
-    January February March April May June July August September October November December
-""".split()
 
 
 def locomo(folder: Path) -> list[Corpus]:
-    (content,) = read_sources("locomo", folder, LOCOMO)
-    return parse_locomo(content.decode())
+    content, audit = read_sources("locomo", folder, LOCOMO, LOCOMO_AUDIT)
+    return parse_locomo(content.decode(), audit.decode())
 
 
-def parse_locomo(text: str) -> list[Corpus]:
-    return [parse_conversation(sample) for sample in json.loads(text)]
+def parse_locomo(text: str, audit: str = "[]") -> list[Corpus]:
+    """All conversations. The audit names questions with a wrong answer, and such with only a wrong citation."""
+    errors = {row["question_id"]: row for row in json.loads(audit)}
+    corpora = []
+    for number, sample in enumerate(json.loads(text)):
+        ids = (f"locomo_{number}_qa{at}" for at in range(len(sample["qa"])))
+        corpora.append(parse_conversation(sample, [errors.get(one) for one in ids]))
+    return corpora
 
 
-def parse_conversation(sample: Mapping[str, Any]) -> Corpus:
-    """Each session a daily log, each utterance a line of it."""
+def parse_conversation(sample: Mapping[str, Any], errors: Sequence[Mapping[str, Any] | None] = ()) -> Corpus:
+    """Each session a daily log, each utterance a line of it. With errors, one or none for each question."""
     conversation = sample["conversation"]
     files: dict[str, str] = {}
     places: dict[tuple[int, int], Evidence] = {}
@@ -252,8 +203,11 @@ def parse_conversation(sample: Mapping[str, Any]) -> Corpus:
     name = sample["sample_id"]
     part = "tune" if name in LOCOMO_TUNE else "report"
     questions = []
-    for number, row in enumerate(sample["qa"], start=1):
-        evidence = tuple(places[place] for place in utterances(row.get("evidence", ())) if place in places)
+    for number, (row, error) in enumerate(zip_longest(sample["qa"], errors), start=1):
+        if error and error["error_type"] != "WRONG_CITATION":
+            continue  # its answer is wrong
+        cited = error["correct_evidence"] if error else row.get("evidence", ())
+        evidence = tuple(places[place] for place in utterances(cited) if place in places)
         if evidence and row["category"] in LOCOMO_KINDS:
             kind = LOCOMO_KINDS[row["category"]]
             questions.append(Question(f"{name}/{number}", kind, one_line(row["question"]), evidence, part))
@@ -322,15 +276,6 @@ def sample_documents(documents: Iterable[str], relevant: set[str], most: int = M
     others = sorted((one for one in ids if one not in relevant), key=number_of)
     kept = relevant.union(others[: max(0, most - len(relevant))])
     return [one for one in ids if one in kept]
-
-
-def part_of(key: str) -> str:
-    """Three in ten to tune with, where a set has no parts of its own."""
-    return "tune" if number_of(key) % 10 < 3 else "report"
-
-
-def number_of(key: str) -> int:
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big")
 
 
 # SciFact: claims of science, and the abstracts that they were cited with
@@ -413,14 +358,6 @@ def parse_cosqa(code: str, queries: Mapping[str, str]) -> Corpus:
 # Text
 
 
-def one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def line_count(text: str) -> int:
-    return text.count("\n") + (not text.endswith("\n"))
-
-
 def read_csv(text: str) -> Iterable[dict[str, str]]:
     return csv.DictReader(io.StringIO(text, newline=""))
 
@@ -431,6 +368,11 @@ SETS: dict[str, Callable[[Path], list[Corpus]]] = {
     "faq": faq,
     "cosqa": cosqa,
     "scifact": scifact,
+    "beam-100k": session_sets.beam_100k,
+    "beam-500k": session_sets.beam_500k,
+    "swe": session_sets.swe,
+    "swe-titles": session_sets.swe_titles,
+    "personamem-32k": session_sets.personamem,
 }
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 from bench import sets
+from bench.corpus import Evidence, Question, Source, Unavailable, data_folder, part_of, read_sources
 from bench.score import Hit, Scores, mean, score, score_all, score_by_kind, within
-from bench.sets import Asked, Document, Evidence, Question, Source, Unavailable
+from bench.sets import Asked, Document
 
 
 def a_hit(path: str, first: int = 1, last: int = 1, text: str = "x\n") -> Hit:
@@ -50,7 +51,7 @@ def test_recall_counts_items_within_five_and_ten() -> None:
 
 
 def test_rank_beyond_ten_still_counts_for_the_first_hit_only() -> None:
-    assert score([Evidence("a.md", 1, 1)], [*misses(19), a_hit("a.md")]) == Scores(1, 0, 0, 1 / 20, 0, 1)
+    assert score([Evidence("a.md", 1, 1)], [*misses(19), a_hit("a.md")]) == Scores(1, 0, 0, 1 / 20, 0, 1, 0)
 
 
 def test_an_item_gains_once() -> None:
@@ -61,7 +62,7 @@ def test_an_item_gains_once() -> None:
 
 def test_one_hit_with_all_the_evidence_is_perfect_and_no_more() -> None:
     evidence = [Evidence("a.md", line, line) for line in (1, 2, 3)]
-    assert score(evidence, [a_hit("a.md", 1, 3)]) == Scores(1, 1, 1, 1, 1, 1)
+    assert score(evidence, [a_hit("a.md", 1, 3)]) == Scores(1, 1, 1, 1, 1, 1, 1)
 
 
 def test_more_than_ten_items_are_ideal_when_all_ten_hits_find_one() -> None:
@@ -71,9 +72,17 @@ def test_more_than_ten_items_are_ideal_when_all_ten_hits_find_one() -> None:
     assert scores.recall_10 == 1 / 2
 
 
+def test_by_file_only_the_first_hit_of_a_file_has_a_rank_but_all_take_room() -> None:
+    lines = "y" * 99 + "\n"
+    hits = [*(a_hit("a.md", at, at, lines * 20) for at in range(1, 7)), a_hit("b.md", 1, 1)]
+    evidence = [Evidence("b.md", 1, 9)]
+    assert score(evidence, hits) == Scores(1, 0, 1, 1 / 7, 1 / log2(8), 0, 0)
+    assert score(evidence, hits, is_by_file=True) == Scores(1, 1, 1, 1 / 2, 1 / log2(3), 0, 1)
+
+
 def test_nothing_found() -> None:
-    assert score([Evidence("a.md", 1, 1)], []) == Scores(1, 0, 0, 0, 0, 0)
-    assert score([Evidence("a.md", 1, 1)], misses(3)) == Scores(1, 0, 0, 0, 0, 0)
+    assert score([Evidence("a.md", 1, 1)], []) == Scores(1, 0, 0, 0, 0, 0, 0)
+    assert score([Evidence("a.md", 1, 1)], misses(3)) == Scores(1, 0, 0, 0, 0, 0, 0)
 
 
 def test_no_evidence_is_a_mistake() -> None:
@@ -119,10 +128,10 @@ def test_means_over_questions_and_by_kind() -> None:
     assert score_all(ranked).mrr == pytest.approx((1 + 1 / 2) / 3)
     kinds = score_by_kind(ranked)
     assert list(kinds) == ["one", "two"]
-    assert kinds["one"] == Scores(1, 1, 1, 1, 1, 1)
-    assert kinds["two"] == pytest.approx(Scores(2, 1 / 2, 1 / 2, 1 / 4, 1 / log2(3) / 2, 1 / 2))
+    assert kinds["one"] == Scores(1, 1, 1, 1, 1, 1, 1)
+    assert kinds["two"] == pytest.approx(Scores(2, 1 / 2, 1 / 2, 1 / 4, 1 / log2(3) / 2, 1 / 2, 1 / 2))
     assert mean(kinds.values()) == pytest.approx(score_all(ranked))
-    assert score_all([]) == Scores(0, 0, 0, 0, 0, 0)
+    assert score_all([]) == Scores(0, 0, 0, 0, 0, 0, 0)
 
 
 # Sets that are absent, or another
@@ -131,14 +140,18 @@ def test_means_over_questions_and_by_kind() -> None:
 def test_an_absent_file_is_named_in_one_line_with_how_to_get_it(tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as caught:
         sets.locomo(tmp_path)
-    (problem,) = caught.value.problems
+    problem, audit = caught.value.problems
+    assert audit.startswith("locomo: no locomo-errors.json here, so it is left out; to get it: curl ")
     assert "\n" not in problem
     assert problem.startswith("locomo: no locomo10.json here, so it is left out; to get it: curl ")
     assert str(tmp_path / "locomo10.json") in problem
     assert f"/snap-research/locomo/{sets.LOCOMO.commit}/data/locomo10.json" in problem
 
 
-@pytest.mark.parametrize(("name", "files"), [("locomo", 1), ("faq", 2), ("cosqa", 3), ("scifact", 1)])
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [("locomo", 2), ("faq", 2), ("cosqa", 3), ("scifact", 1), ("beam-100k", 1), ("swe", 1), ("personamem-32k", 2)],
+)
 def test_every_absent_file_is_named_at_once(name: str, files: int, tmp_path: Path) -> None:
     with pytest.raises(Unavailable) as caught:
         sets.SETS[name](tmp_path)
@@ -150,27 +163,27 @@ def test_another_file_of_that_name_is_refused(tmp_path: Path) -> None:
     (tmp_path / "locomo10.json").write_text("[]")
     with pytest.raises(Unavailable) as caught:
         sets.locomo(tmp_path)
-    (problem,) = caught.value.problems
+    problem, _ = caught.value.problems
     assert f"has SHA-256 {hashlib.sha256(b'[]').hexdigest()}, not {sets.LOCOMO.sha256}" in problem
     assert "to get it again: curl " in problem
 
 
 def test_absent_sets_are_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert sets.load("locomo", "scifact", folder=tmp_path) == {}
-    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["locomo", "scifact"]
+    assert [line.split(":")[0] for line in capsys.readouterr().out.splitlines()] == ["locomo", "locomo", "scifact"]
 
 
 def test_the_folder_comes_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRUEKEEP_BENCH_DATA", str(tmp_path))
-    assert sets.data_folder() == tmp_path
+    assert data_folder() == tmp_path
     monkeypatch.delenv("TRUEKEEP_BENCH_DATA")
-    assert sets.data_folder().parts[-2:] == ("bench", "data")
+    assert data_folder().parts[-2:] == ("bench", "data")
 
 
 def test_a_file_with_the_right_digest_is_read(tmp_path: Path) -> None:
     source = Source("a b.txt", "owner/name", "c0ffee", "data/a.txt", hashlib.sha256(b"text").hexdigest())
     (tmp_path / source.name).write_bytes(b"text")
-    assert sets.read_sources("some", tmp_path, source) == [b"text"]
+    assert read_sources("some", tmp_path, source) == [b"text"]
     assert f"'{tmp_path / source.name}'" in source.how(tmp_path)  # a space is quoted for the shell
 
 
@@ -208,6 +221,29 @@ def test_a_conversation_becomes_daily_logs() -> None:
         Question("conv-30/1", "single-hop", "Who greets Ann?", (bob,), "tune"),
         Question("conv-30/2", "multi-hop", "What was seen?", (bob, kite), "tune"),
     )
+
+
+def test_questions_with_a_wrong_answer_are_left_out_and_wrong_citations_corrected() -> None:
+    sample = {
+        "sample_id": "conv-1",
+        "conversation": {
+            "session_1_date_time": "8:05 am on 4 March, 2024",
+            "session_1": [
+                {"speaker": "Ann", "dia_id": "D1:1", "text": "Morning."},
+                {"speaker": "Bob", "dia_id": "D1:2", "text": "Hi."},
+            ],
+        },
+        "qa": [{"question": name, "evidence": ["D1:1"], "category": 4} for name in ("right?", "wrong?", "elsewhere?")],
+    }
+    errors = [
+        {"question_id": "locomo_0_qa1", "error_type": "HALLUCINATION", "correct_evidence": ["D1:1"]},
+        {"question_id": "locomo_0_qa2", "error_type": "WRONG_CITATION", "correct_evidence": ["D1:2"]},
+    ]
+    (corpus,) = sets.parse_locomo(json.dumps([sample]), json.dumps(errors))
+    assert [(one.id, one.text, one.evidence[0].first) for one in corpus.questions] == [
+        ("conv-1/1", "right?", 3),
+        ("conv-1/3", "elsewhere?", 4),
+    ]
 
 
 def test_documents_become_cards_and_all_of_a_card_is_evidence() -> None:
@@ -249,7 +285,7 @@ def test_a_course_is_a_workspace_and_a_document_is_wholly_in_one_part() -> None:
         ["memory/cards/b2.md"],
     )
     assert [question.text for question in x.questions] == ["How so?", "How, then?"]
-    assert {question.part for question in x.questions} == {sets.part_of("a1")}
+    assert {question.part for question in x.questions} == {part_of("a1")}
 
 
 def test_our_own_set_is_read_and_what_points_nowhere_is_refused(tmp_path: Path) -> None:
