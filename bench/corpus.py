@@ -42,7 +42,7 @@ class Corpus(NamedTuple):
     files: dict[str, str]  # path in the workspace → text
     questions: tuple[Question, ...]
     days: Mapping[str, str] = MappingProxyType({})  # path → day; not empty: the files are sessions of an agent
-    is_by_file: bool = False  # files are to be found, not lines in them: of each file only the first hit has a rank
+    units: Mapping[str, tuple[int, ...]] = MappingProxyType({})  # the first lines of what is to be found, by path
 
 
 class Source(NamedTuple):

@@ -47,7 +47,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy comes later; with more threads
 
 TODAY = date(2026, 11, 15)  # what our own set takes for today
 LIMIT = 20  # hits of a ranking: more than 4,000 characters hold, twice what recall@10 looks at
-LIMIT_BY_FILE = 40  # several may be of one file
+LIMIT_OF_UNITS = 40  # where several may be of one unit
 LEG = 50  # chunks that each leg brings to a fusion, as many as ours asks for
 STEADY = 60  # k of reciprocal rank fusion
 WHOLE = (10_000,)  # characters of a passage; no chunk has more
@@ -245,7 +245,7 @@ def ask_one(
         started = time.process_time()
         hits = RANKINGS[name](memory, question.text)
         seconds = time.process_time() - started
-        yield name, Trial(question, score(question.evidence, hits, is_by_file=corpus.is_by_file), seconds)
+        yield name, Trial(question, score(question.evidence, hits, units=corpus.units), seconds)
 
 
 def sample(questions: Iterable[Question], most: int) -> set[str]:
@@ -264,7 +264,7 @@ def indexed(corpus: Corpus, embedder: Static) -> Iterator[Memory]:
     db = open_index(str(place), read_only=True)
     window_index = windows.WindowIndex(cut, corpus.files)
     filter_ = Filter(stores=("transcripts",)) if corpus.days else Filter()
-    limit = LIMIT_BY_FILE if corpus.is_by_file else LIMIT
+    limit = LIMIT_OF_UNITS if corpus.units else LIMIT
     shelf = VectorBlock(filter_.sections[0])
     try:
         yield Memory(db, embedder, Searcher(db, embedder), shelf, window_index, filter_, limit, key)

@@ -6,8 +6,10 @@ ranks at which the items were found. Nothing here searches, and nothing knows wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import log2
+from types import MappingProxyType
 from typing import NamedTuple
 
 from bench.corpus import Evidence, Question
@@ -25,6 +27,9 @@ class Hit(NamedTuple):
     text: str  # from the beginning of the first line on
 
 
+Passage = tuple[str, int, int, str]
+
+
 class Scores(NamedTuple):
     """Means over so many questions, each from 0 to 1."""
 
@@ -37,18 +42,18 @@ class Scores(NamedTuple):
     hit_5: float  # whether any of the evidence is in the first five hits
 
 
+NO_UNITS: Mapping[str, Sequence[int]] = MappingProxyType({})
+
+
 def score(
-    evidence: Sequence[Evidence], hits: Sequence[tuple[str, int, int, str]], *, is_by_file: bool = False
+    evidence: Sequence[Evidence], hits: Sequence[Passage], *, units: Mapping[str, Sequence[int]] = NO_UNITS
 ) -> Scores:
-    """The scores of one ranking, for one question. By file, further hits of a file have no rank, but take room."""
+    """The scores of one ranking, for one question. With units, a hit in units that were shown before has no rank."""
     if not evidence:
         raise ValueError("a question without evidence has no scores")
     affordable = within(hits, BUDGET)
-    if is_by_file:
-        best: dict[str, tuple[str, int, int, str]] = {}
-        for hit in hits:
-            best.setdefault(hit[0], hit)
-        hits = list(best.values())
+    if units:
+        hits = list(iter_new(hits, units))
     ranks = [rank for item in evidence if (rank := find_rank(item, hits))]
     return Scores(
         questions=1,
@@ -61,7 +66,18 @@ def score(
     )
 
 
-def find_rank(item: Evidence, hits: Sequence[tuple[str, int, int, str]]) -> int:
+def iter_new(hits: Iterable[Passage], units: Mapping[str, Sequence[int]]) -> Iterator[Passage]:
+    """The hits that show some of a unit (a file, an exchange) which no hit before them showed."""
+    shown: set[tuple[str, int]] = set()
+    for hit in hits:
+        starts = units[hit[0]]
+        places = range(bisect_right(starts, hit[1]), bisect_right(starts, hit[2]) + 1)
+        if not shown.issuperset((hit[0], at) for at in places):
+            yield hit
+        shown.update((hit[0], at) for at in places)
+
+
+def find_rank(item: Evidence, hits: Sequence[Passage]) -> int:
     """The rank, from 1, of the first hit that has some of the item's lines; 0 if none has."""
     path, start, end = item
     for rank, (other, first, last, _) in enumerate(hits, start=1):
@@ -70,7 +86,7 @@ def find_rank(item: Evidence, hits: Sequence[tuple[str, int, int, str]]) -> int:
     return 0
 
 
-def within(hits: Iterable[tuple[str, int, int, str]], room: int) -> list[Hit]:
+def within(hits: Iterable[Passage], room: int) -> list[Hit]:
     """The hits that fit into so many characters; the one at the boundary keeps the lines that fit whole."""
     kept = []
     for path, first, last, text in hits:
@@ -94,7 +110,7 @@ def mean(scores: Iterable[Scores]) -> Scores:
     return Scores(count, *(sum(column) / count for column in zip(*weighed, strict=True)))
 
 
-Ranked = Iterable[tuple[Question, Sequence[tuple[str, int, int, str]]]]
+Ranked = Iterable[tuple[Question, Sequence[Passage]]]
 
 
 def score_all(ranked: Ranked) -> Scores:

@@ -116,6 +116,7 @@ def parse_chat(
     """Each batch of a day a session. A message is found with its exchange: what the user said, and the answer."""
     files: dict[str, str] = {}
     days: dict[str, str] = {}
+    units: dict[str, tuple[int, ...]] = {}
     places: dict[int, Evidence] = {}
     for batch in batches:
         messages = [message for turn in batch["turns"] for message in turn]
@@ -124,11 +125,14 @@ def parse_chat(
         turns = [Turn(role_of(one["role"]), one["content"], at, "") for at, one in enumerate(messages, start=1)]
         lines = list(iter_dialogue(turns))
         files[path] = "\n".join(line for line, _ in lines) + "\n"
+        starts: list[int] = []
         for first, last in exchanges([turn.role for turn in turns]):
             within = [at for at, (_, turn) in enumerate(lines, start=1) if first <= turn <= last]
             if within:
+                starts.append(within[0])
                 for message in messages[first - 1 : last]:
                     places[message["id"]] = Evidence(path, within[0], within[-1])
+        units[path] = tuple(starts)
     questions = []
     for kind, rows in asked.items():
         for number, row in enumerate(rows, start=1):
@@ -136,7 +140,7 @@ def parse_chat(
             if evidence := tuple(dict.fromkeys(places[one] for one in ids if one in places)):
                 text = one_line(row["question"])
                 questions.append(Question(f"{name}/{kind}/{number}", kind, text, evidence, part_of(name)))
-    return Corpus(name, files, tuple(questions), days)
+    return Corpus(name, files, tuple(questions), days, units)
 
 
 def role_of(name: str) -> Role:
@@ -219,7 +223,7 @@ def parse_swe(name: str, contents: Mapping[str, bytes], *, is_title: bool = Fals
         if evidence and text:
             key = task["instance_id"]
             questions.append(Question(f"{name}/{key}", "task", one_line(text), evidence, part_of(key)))
-    return [Corpus(name, files, tuple(questions), days, is_by_file=True)]
+    return [Corpus(name, files, tuple(questions), days, dict.fromkeys(files, (1,)))]
 
 
 def iter_edited(lines: Iterable[bytes]) -> Iterator[str]:
@@ -273,7 +277,7 @@ def parse_personamem(documents: Sequence[Mapping[str, Any]], queries: Sequence[M
         person, text = row["meta"]["persona_id"], one_line(ASKER.sub("", row["meta"]["retrieval_query"]))
         question = Question(row["id"], row["meta"]["question_type"], text, tuple(places[person]), part_of(person))
         asked.setdefault((person, text), question)
-    return Corpus("personamem-32k", files, tuple(asked.values()), days, is_by_file=True)
+    return Corpus("personamem-32k", files, tuple(asked.values()), days, dict.fromkeys(files, (1,)))
 
 
 def iter_speech(text: str) -> Iterator[Turn]:

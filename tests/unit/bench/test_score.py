@@ -72,12 +72,14 @@ def test_more_than_ten_items_are_ideal_when_all_ten_hits_find_one() -> None:
     assert scores.recall_10 == 1 / 2
 
 
-def test_by_file_only_the_first_hit_of_a_file_has_a_rank_but_all_take_room() -> None:
+def test_with_units_a_hit_that_shows_nothing_new_has_no_rank_but_takes_room() -> None:
     lines = "y" * 99 + "\n"
     hits = [*(a_hit("a.md", at, at, lines * 20) for at in range(1, 7)), a_hit("b.md", 1, 1)]
     evidence = [Evidence("b.md", 1, 9)]
     assert score(evidence, hits) == Scores(1, 0, 1, 1 / 7, 1 / log2(8), 0, 0)
-    assert score(evidence, hits, is_by_file=True) == Scores(1, 1, 1, 1 / 2, 1 / log2(3), 0, 1)
+    assert score(evidence, hits, units={"a.md": (1,), "b.md": (1,)}) == Scores(1, 1, 1, 1 / 2, 1 / log2(3), 0, 1)
+    parts = {"a.md": (1, 3, 6), "b.md": (1,)}  # hits 1 and 2 are of the first part, 3 to 5 of the second
+    assert score(evidence, hits, units=parts).mrr == 1 / 4
 
 
 def test_nothing_found() -> None:

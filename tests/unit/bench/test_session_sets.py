@@ -43,6 +43,7 @@ def test_a_batch_is_a_session_and_a_message_is_found_with_its_exchange() -> None
         "sessions/02.jsonl": "User: Next day.\nAssistant: Yes.\n",
     }
     assert corpus.days == {"sessions/01.jsonl": "2024-03-05", "sessions/02.jsonl": ""}
+    assert corpus.units == {"sessions/01.jsonl": (1, 3), "sessions/02.jsonl": (1,)}
     evidence = (
         Evidence("sessions/01.jsonl", 1, 2),
         Evidence("sessions/01.jsonl", 3, 4),
@@ -93,7 +94,7 @@ def test_a_task_is_answered_by_sessions_that_edited_a_file_of_its_patch() -> Non
         "tasks/c.json": a_task("kg/core.py"),
     }
     (corpus,) = parse_swe("swe", contents)
-    assert corpus.is_by_file
+    assert corpus.units == {"sessions/one.jsonl": (1,), "sessions/two.jsonl": (1,)}
     assert corpus.files["sessions/one.jsonl"] == "User: Fix the crash.\nAssistant: I will.\n"
     assert corpus.days["sessions/one.jsonl"] == "2025-12-13"
     (question,) = corpus.questions
