@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
-from truekeep.verify.claims.patterns import WELL_KNOWN
+from truekeep.verify.claims.patterns import OF_ANY_PROJECT, WELL_KNOWN
 from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of
 from truekeep.verify.link_claims import LINK_REASONS
+from truekeep.verify.tree_claims import TREE_REASONS
 from truekeep.verify.verdict import (
     CHANGED,
     GONE,
@@ -29,6 +30,7 @@ _OWN_SKILL = re.compile(r"(?:^|/)\.[\w-]+/(?:[\w-]+/)*SKILL\.md$")  # of those w
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
+SURE_REASONS = (*LINK_REASONS, *TREE_REASONS)  # where nothing depends on the sentence
 UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
@@ -60,13 +62,17 @@ class FalseClaim:
         return self.path, self.kind, self.verdict, self.claim
 
 
-def rate(path: str, verdict: Verdict) -> str:
+def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
     """How likely an alarm is right. The rules follow what was right on labelled documents (docs/check.md)."""
     claim = verdict.claim
+    if is_past and verdict.reason not in LINK_REASONS:
+        return LOW  # what a plan, a report or a sentence about another time names was there, or is to be
     if claim.kind in UNCERTAIN_KINDS:
         return LOW
     if verdict.reason in LINK_REASONS:
         return MEDIUM if _INCLUDED.search(path) else HIGH
+    if verdict.reason in TREE_REASONS:
+        return HIGH
     if claim.kind in ("path", "directory", "line", "bundle"):
         return _rate_path(path, claim, verdict)
     if claim.kind in _NAMED_IN_CODE:
@@ -91,7 +97,7 @@ def _rate_path(path: str, claim: Claim, verdict: Verdict) -> str:
         is_sure = is_for_contributors(path) or name.count("/") > 1
         return HIGH if is_sure else LOW
     if verdict.reason == GONE_BEFORE:
-        return MEDIUM if is_for_contributors(path) else LOW
+        return HIGH if is_for_contributors(path) else LOW
     return HIGH if verdict.verdict in (GONE, MOVED) else MEDIUM
 
 
@@ -102,6 +108,8 @@ def _rate_bare_name(path: str, verdict: Verdict) -> str:
     if verdict.claim.name in WELL_KNOWN and not is_for_contributors(path):
         return LOW  # `requirements.txt`: the reader's own
     here, there = os.path.dirname(path), os.path.dirname(verdict.place)
+    if is_for_contributors(path) and verdict.commit and verdict.place and verdict.claim.name not in OF_ANY_PROJECT:
+        return HIGH  # named while the only file of this name was here
     if here == there and (here or is_for_contributors(path)):
         return HIGH
     if not there and is_for_contributors(path):

@@ -61,6 +61,10 @@ __snapshots__/
 templates/
 archive/
 archived/
+_archive/
+_archived/
+versioned_docs/
+staged-for-removal/
 blog/
 _posts/
 _drafts/

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from truekeep.check.alarm import REPORTED, UNCERTAIN_KINDS, FalseClaim, is_reported, rate
+from truekeep.check.alarm import REPORTED, SURE_REASONS, UNCERTAIN_KINDS, FalseClaim, is_reported, rate
 from truekeep.check.baseline import read_baseline, without_known
 from truekeep.check.change import CodeChange, read_change
 from truekeep.check.documents import find_documents
 from truekeep.check.inline_ignores import find_ignored_lines
+from truekeep.check.records import is_record
 from truekeep.check.settings import LOW, CheckSettings
+from truekeep.check.told_as_past import is_told_as_past
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
@@ -172,6 +174,8 @@ def _alarms(
     path: str, text: str, verdicts: Sequence[Verdict], settings: CheckSettings, change: CodeChange | None
 ) -> _Found:
     lines = find_ignored_lines(text)
+    written = text.split("\n")
+    is_of_its_day = bool(text) and is_record(path, text)
     shown = [change.caused(path, verdict) if change is not None else verdict for verdict in verdicts]
     rotten = [verdict for verdict in shown if verdict is not None and verdict.verdict in REPORTED]
     edits = {id(edit.verdict): edit for edit in _plan(path, text, rotten)}
@@ -184,7 +188,8 @@ def _alarms(
         if lines.has(claim.line) or any(fnmatchcase(claim.text, pattern) for pattern in settings.ignore):
             ignored += 1
             continue
-        confidence = rate(path, verdict)
+        is_past = is_of_its_day or (verdict.reason not in SURE_REASONS and bool(text) and is_told_as_past(written, claim))
+        confidence = rate(path, verdict, is_past=is_past)
         if not is_reported(confidence, settings.confidence):
             less_certain += 1
             continue

@@ -400,6 +400,12 @@ class CheckoutFiles(FileTree):
             folder = folder.rpartition("/")[0]
         return folder
 
+    def became_submodule(self, path: str) -> str:
+        """Return the submodule that has the name of a folder of a path that is not here; empty if there is none."""
+        folders = set(path.split("/")[:-1]) if self._names_only else set()
+        named = (one for one in self._names_only if one.rpartition("/")[2] in folders)
+        return next((one for one in named if not os.path.islink(os.path.join(self.root, one))), "")
+
     def read(self, paths: Sequence[str]) -> Iterator[tuple[str, bytes | None]]:
         for path in paths:
             data = self.data(path, MAX_SOURCE_BYTES)

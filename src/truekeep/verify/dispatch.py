@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from truekeep.core.repository import GitFailed
 from truekeep.memory.file_scan import is_dated, is_log
@@ -30,6 +30,7 @@ from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
+from truekeep.verify.tree_claims import TREE_REASONS, check_tree_entry, is_in_tree
 from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, Verdict, unverifiable
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
@@ -47,6 +48,7 @@ _OF_ITS_DAY = re.compile(  # files and folders of records and plans
 )
 _DATED_ENTRY = re.compile(r"-(?:[a-z]{0,8}\d{0,4}-)?20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])-")  # reduced words
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
+_NOT_BY_AGE = (*LINK_REASONS, *TREE_REASONS)  # what they show is not there, whenever the line was written
 _SINGLE_CHECKS = {
     "path": check_path,
     "directory": check_path,
@@ -91,7 +93,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         found[id(question)] = None if question.claim.is_weak else unverifiable(question, "of-others", why)
     for kind, check in _SINGLE_CHECKS.items():
         for question in by_kind[kind]:
-            found[id(question)] = _run_check(check_link if is_link(world, question) else check, world, question)
+            found[id(question)] = _run_check(_check_for(world, question) or check, world, question)
     if world.is_home:
         found = {key: _about_code(verdict) for key, verdict in found.items()}
     if world.options.are_documents:
@@ -101,6 +103,13 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         _by_age(world, question, verdict) if verdict is not None else None
         for question, verdict in zip(questions, verdicts, strict=True)
     ]
+
+
+def _check_for(world: World, question: Question) -> Callable[[World, Question], Verdict | None] | None:
+    """The check of a claim that its form decides more than its kind does."""
+    if is_in_tree(question):
+        return check_tree_entry
+    return check_link if is_link(world, question) else None
 
 
 def _about_code(verdict: Verdict | None) -> Verdict | None:
@@ -114,7 +123,7 @@ def _judge_own(world: World, question: Question, verdict: Verdict | None) -> Ver
 
 def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | None:
     """Take an alarm back where the line was written later than the removal, or tells of a day."""
-    if verdict.verdict not in (MOVED, GONE, CHANGED) or verdict.reason in LINK_REASONS:
+    if verdict.verdict not in (MOVED, GONE, CHANGED) or verdict.reason in _NOT_BY_AGE:
         return verdict
     if world.is_home and question.claim.is_weak and question.claim.kind in _OFTEN_OF_OTHERS:
         return None

@@ -13,6 +13,7 @@ from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
+from truekeep.verify.claims.trees import IN_TREE
 from truekeep.verify.git_history import Trail
 from truekeep.verify.question import Question
 from truekeep.verify.repository import HOME_FOLDER, World, is_code
@@ -33,9 +34,10 @@ _MADE_AT_RUN_TIME = re.compile(
     r"(?:^|/)(?:te?mp|logs?|\.?cache|run|out|output|downloads?|state)(?:/|\Z)|\.(?:log|pid|lock|sock|tmp|bak|jsonl|db)\Z",
     re.IGNORECASE,
 )
-_PLACEHOLDER = re.compile(
+PLACEHOLDER = re.compile(
     r"(?:test[_-])?(?:foo|bar|baz|qux|blah|xyz)(?:_test)?\b|(?:path|to|file|filename|example|sample|dummy)(?:\.|\Z)"
-    r"|(?:my|your|some|example|new)(?:[-_.A-Z]|command|file|module|plugin|app|test)",
+    r"|(?:my|your|some|example|new)(?:[-_.A-Z]|command|file|module|plugin|app|test)"
+    r"|path_to|[A-Z]{1,6}-\d+\b|x{2,}\b|.*(?:[-_]|\b)(?:123|xxx+|name|id|foo|bar|baz)\.\w+\Z",
 )  # `tests/path/test_foo.py`, `src/my_module.py`
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
@@ -92,6 +94,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several[:5])
     if place is not None and place.trail is not None:
         commit = place.trail.commit
+        if link := world.now.became_submodule(place.trail.last or name):
+            return unread(question, link)
         if not is_folder and (successor := _find_contents_successor(world, name.strip("/"))):
             why = f"its contents went to {successor} in {commit.id[:10]} on {commit.day}"
             return moved(question, "contents-moved", why, successor, commit=commit.id, day=commit.day, rank=GIT)
@@ -103,15 +107,17 @@ def check_path(world: World, question: Question) -> Verdict | None:
         if any(is_ignored_path(world, path, question) for path in _from_folder(name, question)) and not world.is_in_use:
             what = f"git ignores it since {commit.id[:10]} on {commit.day}, and it is not on this machine"
             return unverifiable(question, "ignored", what)
-        if world.past.problem:
+        if world.past.problem and not world.options.are_documents:
             return unverifiable(
                 question, "incomplete", f"not there since {commit.id[:10]} on {commit.day}; {world.past.problem}"
             )
         near = tuple(world.now.by_name.get(name.rpartition("/")[2], ())[:5])
         if world.past.has_only_exact_renames and (near or _may_have_moved(world, name, commit.id)):
             what = f"{what}; it may have been moved: objects are missing in this clone"
-            return unverifiable(question, "incomplete", what, candidates=near)
-        near = near if world.now.state.is_lazy else ()
+            if not world.options.are_documents:
+                return unverifiable(question, "incomplete", what, candidates=near)
+        elif not world.now.state.is_lazy:
+            near = ()
         return gone(
             question, "deleted", what, commit=commit.id, day=commit.day, place=place.trail.last, candidates=near
         )
@@ -161,7 +167,7 @@ def unknown_path(world: World, question: Question) -> str:
     """Return the path of a claim if it must be looked up in all of history, otherwise an empty string."""
     claim = question.claim
     name = claim.name if claim.kind in ("path", "directory") else claim.place
-    if not _is_relative(name) or claim.is_weak or _known_place(world, name, question) is not None:
+    if not _is_relative(name) or claim.is_weak or claim.why == IN_TREE or _known_place(world, name, question) is not None:
         return ""
     return name.strip("/")
 
@@ -555,7 +561,10 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
             return _not_there(world, question, place)
         return judge_by_tree(world, question, bare)
     other = world.last_commit(bare)
-    if not now.state.has_commits or world.past.problem:
+    is_unknown = not now.state.has_commits or bool(world.past.problem)
+    if is_unknown and world.options.are_documents and (place := _place_of_missing(world, name, question)):
+        return _not_there(world, question, place)
+    if is_unknown:
         why = "not here, but this clone does not have everything"
         return unverifiable(question, "incomplete", why, candidates=near)
     if other is not None:
@@ -620,10 +629,10 @@ def _not_there(world: World, question: Question, path: str) -> Verdict:
     folder = path.rpartition("/")[0]
     while not world.now.has_folder(folder):
         folder = folder.rpartition("/")[0]
-    is_shallow = world.now.state.is_shallow
-    since = "; a shallow clone cannot tell since when" if is_shallow else ", and never had"
+    is_shallow = world.now.state.is_shallow or bool(world.past.problem)
+    since = "; this clone cannot tell since when" if is_shallow else ", and never had"
     missing = path[len(folder) + 1 :]
-    if any(_PLACEHOLDER.match(part) for part in missing.split("/")):
+    if any(PLACEHOLDER.match(part) for part in missing.split("/")):
         return unverifiable(question, "placeholder", "its name stands for any name")
     why = f"{folder} has no {missing}{since}"
     near = tuple(world.now.by_name.get(path.rpartition("/")[2], ())[:5])

@@ -692,7 +692,7 @@ class Symbols:
     def _is_unread(self, path: str) -> bool:
         """Whether a file exists but was not read."""
         now = self.world.now
-        return bool(now.behind(path)) or (
+        return bool(now.behind(path) or (not now.has(path) and now.became_submodule(path))) or (
             now.has(path) and not now.blob_of(path) and kind_of(path) is not FileKind.OPAQUE
         )
 

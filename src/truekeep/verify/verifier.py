@@ -137,7 +137,12 @@ class Verifier:
         asked: list[_RoutedQuestion] = []
         for at, memory in enumerate(memories):
             progress("reading memory", at, len(memories))
-            found = extract_claims(memory.text, is_changelog=memory.is_changelog, is_rst=memory.is_rst)
+            found = extract_claims(
+                memory.text,
+                is_changelog=memory.is_changelog,
+                is_rst=memory.is_rst,
+                with_trees=self.options.are_documents,
+            )
             left_out[at] = found.left_out
             asked += self._route(at, memory, [claim for claim in found.claims if is_asked(memory, claim)], root)
         by_root: dict[str, list[int]] = defaultdict(list)

@@ -36,6 +36,7 @@ from truekeep.verify.claims.patterns import (
 )
 from truekeep.verify.claims.prose import decision_claims, prose_claims, worded_claims
 from truekeep.verify.claims.rst import RstText, read_rst
+from truekeep.verify.claims.trees import tree_claims
 
 MAX_CLAIMS = 5_000
 MAX_LINE_CHARS = 20_000
@@ -44,6 +45,7 @@ _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))[^)\n]{0,200}\)")
+_TREE_FENCES = ("", "text", "txt", "plaintext", "tree", "plain", "ascii", "bash", "sh", "shell", "console", "none", "md")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
 
 
@@ -74,16 +76,24 @@ class Claims(NamedTuple):
     left_out: int = 0
 
 
-def extract_claims(text: str, *, is_changelog: bool = False, is_rst: bool = False, limit: int = MAX_CLAIMS) -> Claims:
+def extract_claims(
+    text: str,
+    *,
+    is_changelog: bool = False,
+    is_rst: bool = False,
+    with_trees: bool = False,
+    limit: int = MAX_CLAIMS,
+) -> Claims:
     """Find the claims of a Markdown or reStructuredText text below its frontmatter, in order.
 
-    Claims are searched for in git, stored and shown; so credentials are masked first.
+    Claims are searched for in git, stored and shown; so credentials are masked first. `with_trees`: also the entries of
+    drawn folder trees.
     """
     text = cover_secrets(text)
     found: list[Claim] = []
     left_out = 0
     rst = read_rst(text) if is_rst else None
-    for claim in _walk(text if rst is None else rst.text, is_changelog, rst):
+    for claim in _walk(text if rst is None else rst.text, is_changelog, rst, with_trees=with_trees):
         if len(found) < limit:
             found.append(claim)
         else:
@@ -91,13 +101,14 @@ def extract_claims(text: str, *, is_changelog: bool = False, is_rst: bool = Fals
     return Claims(tuple(found), left_out)
 
 
-def _walk(text: str, is_changelog: bool, rst: RstText | None) -> Iterator[Claim]:
+def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: bool) -> Iterator[Claim]:
     patterns = _patterns()
     fence = info = ""
     offset = 0
     in_front = _FRONTMATTER.match(text) is not None
     past_level = 0  # the level of the heading that opened a section about the past; 0: none
     decided = False
+    drawn: set[int] = set()  # lines of folder trees
     lines = text.split("\n")
     ends = _fence_ends(lines)
     is_open = False  # the fence is never closed: what follows after a blank line is read as what it looks like
@@ -112,7 +123,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None) -> Iterator[Claim]
             bare = line.strip(" \t\r>")
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
-            elif not is_changelog and not past_level:
+            elif not is_changelog and not past_level and number not in drawn:
                 yield from complete_claims(fence_claims(line, info), line, number, start, past=False)
             continue
         if rst is not None and number in rst.code:
@@ -123,6 +134,11 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None) -> Iterator[Claim]
         if rst is None and (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:
             info = language[1].lower()
             is_open = not _is_closed(ends, fence, number)
+            if with_trees and not is_open and not is_changelog and not past_level and info in _TREE_FENCES:
+                block = list(_block(lines, number, fence))
+                entries = list(tree_claims(block, number + 1, offset))
+                drawn.update(range(number + 1, number + 1 + len(block)) if entries else ())
+                yield from entries
             continue
         if (heading := _HEADING.match(line)) is not None:
             level, title = len(heading[1]), heading[2]
@@ -151,6 +167,14 @@ def _fence_ends(lines: Sequence[str]) -> dict[str, list[tuple[int, int]]]:
     return {mark: found[::-1] for mark, found in ends.items()}
 
 
+def _block(lines: Sequence[str], first: int, fence: str) -> Iterator[str]:
+    """The lines of a fence; `first` is the index of its first line."""
+    for line in lines[first:]:
+        if closes_fence(line.strip(" \t\r>"), fence):
+            return
+        yield line.rstrip("\r")
+
+
 def _is_closed(ends: dict[str, list[tuple[int, int]]], fence: str, number: int) -> bool:
     below = ends[fence[0]]
     at = bisect_left(below, (number + 1, 0))
@@ -168,7 +192,9 @@ def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
     if "](" in line:
         for match in _LINK.finditer(line):
             group = 1 if match[1] else 2
-            taken.append(match.span())
+            start = _text_start(line, match)
+            raws = [raw for raw in raws if raw.start < start or raw.end > match.start() or not _is_path(raw)]
+            taken.append((start, match.end()))
             raws += _link_claims(match[group], match.start(group))
     elif "]:" in line and (reference := _REFERENCE.match(line)) is not None:
         raws += _link_claims(reference[1], reference.start(1))
@@ -187,6 +213,19 @@ def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
     raws += decision_claims(line, decided=decided)
     raws.sort(key=lambda raw: (raw.start, -raw.end))
     return _without_overlaps(drop_other_ids(raws, line))
+
+
+def _text_start(line: str, link: re.Match[str]) -> int:
+    """Where the text of a link begins, if it is its target as well, so that both are one claim; else where it ends."""
+    target = link[1] or link[2]
+    start = line.rfind("[", 0, link.start())
+    text = line[start + 1 : link.start()].strip("`*_ ") if start >= 0 else ""
+    is_target = text != "" and target.partition("#")[0].endswith(text.rpartition("/")[2])
+    return start if is_target else link.start()
+
+
+def _is_path(raw: RawClaim) -> bool:
+    return raw.kind in ("path", "directory")
 
 
 def _with_links(raws: list[RawClaim], links: Sequence[tuple[int, str]]) -> list[RawClaim]:
