@@ -11,25 +11,27 @@ import re
 from truekeep.verify.file_kinds import is_for_contributors
 
 _FOLDERS = frozenset(
-    "plan plans planning report reports research investigation investigations refactor refactoring refactors handoff "
-    "handoffs journal journals retro retros retrospectives audits reviews meetings brainstorm brainstorms prd prds todo "
-    "todos roadmap roadmaps milestones phases sprints backlog tickets epics incidents postmortem postmortems archive "
-    "archives archived _archive _archived history legacy old obsolete deprecated drafts wip superpowers specs rfc rfcs "
-    "adr adrs proposal proposals steps critique learnings summaries inbox outbox findings ideas devlog diary".split()
+    "plan plans planning report reports research investigation investigations refactor refactoring refactors "
+    "handoff handoffs journal journals retro retros retrospectives audits reviews meetings brainstorm brainstorms "
+    "prd prds todo todos roadmap roadmaps milestones phases sprints backlog tickets epics incidents postmortem "
+    "postmortems archive archives archived _archive _archived history legacy old obsolete deprecated drafts wip "
+    "superpowers specs rfc rfcs adr adrs proposal proposals steps critique learnings summaries inbox outbox "
+    "findings ideas devlog diary".split()
 )
 _NAME = re.compile(
     r"(?:^|[-_. ])(?:plan|plans|report|investigation|refactor(?:ing)?|restructuring|handoff|handover|retro|findings"
     r"|postmortem|roadmap|todo|proposal|rfc|prd|rewrite|brainstorm|draft|devlog|journal|phase[-_]?\d+|sprint[-_]?\d+"
-    r"|step[-_]?\d+\w?|failed|lessons|completed?|completion|progress|ideas|implementation[-_](?:plan|summary|notes)|spike|poc|deferred)"
+    r"|step[-_]?\d+\w?|failed|lessons|completed?|completion|progress|ideas|implementation[-_](?:plan|summary|notes)"
+    r"|spike|poc|deferred)"
     r"(?=[-_. ]|$)",
     re.IGNORECASE,
 )
 _DATED = re.compile(r"(?<!\d)20\d\d[-_]?(?:0[1-9]|1[0-2])(?:[-_]?(?:0[1-9]|[12]\d|3[01]))?(?!\d)")
 _LINES_AT_TOP = 30
 _STATE = re.compile(
-    r"\W*(?:status|state|stage)\W*\s*:\W*\s*\W*(?:draft|proposed|proposal|accepted|approved|planned|planning|pending|in[- ]progress"
-    r"|implemented|complete|completed|done|closed|superseded|deprecated|archived|historical|obsolete|wip|not started"
-    r"|exploratory|deferred|shipped)\b",
+    r"\W*(?:status|state|stage)\W*\s*:\W*\s*\W*(?:draft|proposed|proposal|accepted|approved|planned|planning|pending"
+    r"|in[- ]progress|implemented|complete|completed|done|closed|superseded|deprecated|archived|historical|obsolete|wip"
+    r"|not started|exploratory|deferred|shipped)\b",
     re.IGNORECASE,
 )
 _DATE_LINE = re.compile(
@@ -38,8 +40,8 @@ _DATE_LINE = re.compile(
     re.IGNORECASE,
 )
 _TITLE = re.compile(
-    r"#{1,2} .*\b(?:plan|proposal|report|audit|rfc|handoff|handover|investigation|post-?mortem|retrospective|roadmap|prd"
-    r"|review findings|research|todo|backlog|summary of changes|implementation summary)\b",
+    r"#{1,2} .*\b(?:plan|proposal|report|audit|rfc|handoff|handover|investigation|post-?mortem|retrospective|roadmap"
+    r"|prd|review findings|research|todo|backlog|summary of changes|implementation summary)\b",
     re.IGNORECASE,
 )
 _BOX = re.compile(r"\s*(?:[-*+]|\d+[.)]) \[[ xX]\] ")

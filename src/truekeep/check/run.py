@@ -20,6 +20,7 @@ from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.trees import IN_TREE
 from truekeep.verify.memory_reader import MAX_FILE_BYTES, read_memory
 from truekeep.verify.options import Options
 from truekeep.verify.repository import World
@@ -188,7 +189,7 @@ def _alarms(
         if lines.has(claim.line) or any(fnmatchcase(claim.text, pattern) for pattern in settings.ignore):
             ignored += 1
             continue
-        is_past = is_of_its_day or (verdict.reason not in SURE_REASONS and bool(text) and is_told_as_past(written, claim))
+        is_past = is_of_its_day or (verdict.reason not in SURE_REASONS and is_told_as_past(written, claim))
         confidence = rate(path, verdict, is_past=is_past)
         if not is_reported(confidence, settings.confidence):
             less_certain += 1
@@ -218,8 +219,8 @@ def _plan(path: str, text: str, verdicts: Sequence[Verdict]) -> list[TextEdit]:
     for edit in plan_repairs(text, plain):
         verdict = back[id(edit.verdict)]
         new = edit.new
-        if (edit.start, edit.end) != (verdict.claim.start, verdict.claim.end):
-            continue  # the path beside a symbol that moved; the alarm is about the symbol
+        if (edit.start, edit.end) != (verdict.claim.start, verdict.claim.end) or verdict.claim.why == IN_TREE:
+            continue  # the path beside a symbol that moved, or one entry of a drawn tree
         if verdict.claim.why == "a link" and verdict.verdict == MOVED:
             new = os.path.relpath(verdict.place, os.path.dirname(path) or ".")
         edits.append(edit._replace(verdict=verdict, new=new))

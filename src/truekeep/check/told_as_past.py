@@ -16,17 +16,20 @@ _STARTS_BLOCK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s|\s*\||\s*(?:```|~~~)|\s*>|\s
 _STOP = re.compile(r"[.!?](?:\s+|\Z)(?=[A-Z`*_(\[]|\Z)")
 _CODE = re.compile(r"`[^`]*`")
 _OF_OTHER_TIMES = re.compile(
-    r"\b(?:removed|removals?|retired|retirement|deprecat\w+|histor(?:y|ical|ic)|legacy|obsolete|failed|abandoned|previous(?:ly)?"
-    r"|former(?:ly)?|past|old|superseded|changelog|what changed|what's new|breaking changes|migrat\w+|upgrad\w+|lessons|post-?mortem"
-    r"|completed|done|resolved|fixed|bugs? fixed|recent changes|recently|roadmap|future|planned|plans?|proposed|proposals?|to-?dos?"
-    r"|next steps|backlog|ideas|open questions|not yet|coming soon|wish-?list|before|milestones?|phase \d+|step \d+|v?\d+\.\d+(?:\.\d+)?)\b"
-    r"|\b20\d\d-\d\d",
+    r"\b(?:removed|removals?|retired|retirement|deprecat\w+|histor(?:y|ical|ic)|legacy|obsolete|failed|abandoned"
+    r"|previous(?:ly)?|former(?:ly)?|past|old|superseded|changelog|what changed|what's new|breaking changes|migrat\w+"
+    r"|upgrad\w+|lessons|post-?mortem|completed|done|resolved|fixed|recent changes|recently|roadmap|future|planned"
+    r"|plans?|proposed|proposals?|to-?dos?|next steps|backlog|ideas|open questions"
+    r"|not yet|coming soon|wish-?list|before"
+    r"|milestones?|phase \d+|step \d+|v?\d+\.\d+(?:\.\d+)?)\b|\b20\d\d-\d\d",
     re.IGNORECASE,
 )
 
 
 def is_told_as_past(lines: Sequence[str], claim: Claim) -> bool:
     """Whether the sentence of a claim, over its lines, or a heading above it speaks of another time than now."""
+    if claim.line > len(lines):
+        return False  # of a memory, whose text is not at hand
     if any(_OF_OTHER_TIMES.search(_CODE.sub(" ", title)) for title in _headings_above(lines, claim.line)):
         return True
     return may_mention_loss(_CODE.sub(" ", _sentence(lines, claim)))

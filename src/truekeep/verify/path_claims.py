@@ -167,7 +167,9 @@ def unknown_path(world: World, question: Question) -> str:
     """Return the path of a claim if it must be looked up in all of history, otherwise an empty string."""
     claim = question.claim
     name = claim.name if claim.kind in ("path", "directory") else claim.place
-    if not _is_relative(name) or claim.is_weak or claim.why == IN_TREE or _known_place(world, name, question) is not None:
+    if not _is_relative(name) or claim.is_weak or claim.why == IN_TREE:
+        return ""
+    if _known_place(world, name, question) is not None:
         return ""
     return name.strip("/")
 

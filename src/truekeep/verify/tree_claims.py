@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT
 from truekeep.verify.claims.trees import IN_TREE
+from truekeep.verify.file_kinds import is_for_contributors
 from truekeep.verify.path_claims import PLACEHOLDER, is_ignored_path, is_on_disk, judge_uncommitted
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
@@ -25,9 +26,9 @@ _SHARE_HERE = 0.6  # of the entries in folders that are here
 _SHARE_OF_ALL = 0.35  # below a folder that is missing, everything is
 _OF_ANY_PROJECT = OF_ANY_PROJECT | FOLDERS_OF_ANY_PROJECT | {"docs", "scripts", "README", "LICENSE", "examples"}
 _MADE_HERE = frozenset(
-    "node_modules dist build target out bin obj .venv venv env .env .env.local __pycache__ .next .nuxt coverage logs log "
-    "tmp temp .cache cache .git vendor .idea .vscode data output outputs uploads storage .DS_Store Pods DerivedData "
-    "_build deps .gradle .terraform .pytest_cache .mypy_cache .ruff_cache site public/build".split()
+    "node_modules dist build target out bin obj .venv venv env .env .env.local __pycache__ .next .nuxt coverage logs "
+    "log tmp temp .cache cache .git vendor .idea .vscode data output outputs uploads storage .DS_Store Pods "
+    "DerivedData _build deps .gradle .terraform .pytest_cache .mypy_cache .ruff_cache site".split()
 )
 _ALTERNATIVE = re.compile(r"(?P<name>.+)\((?P<ending>\.[\w.]+)\)\Z")  # `Window.axaml(.cs)`: two files
 
@@ -109,19 +110,20 @@ def _find_anchor(world: World, question: Question) -> _Anchor | None:
         here = sum(bool(path) and _find(world, path) is not None for path in map(anchor.path, entries))
         if here > most:
             best, most = anchor, here
-    return best if best is not None and _is_of_here(world, [best.path(entry) for entry in entries]) else None
+    return best if best is not None and _is_of_here(world, question, [best.path(entry) for entry in entries]) else None
 
 
-def _is_of_here(world: World, paths: list[str]) -> bool:
+def _is_of_here(world: World, question: Question, paths: list[str]) -> bool:
     """Whether a tree shows this repository: of what is listed in folders that are here, most is here.
 
-    Names that any project has are no evidence.
+    Names that any project has are no evidence, but in documents for contributors, which show this one.
     """
     here = [path for path in paths if path and _find(world, path) is not None]
     missing = [path for path in paths if path and path not in here and world.now.has_folder(path.rpartition("/")[0])]
     own = [path for path in here if path.rpartition("/")[2] not in _OF_ANY_PROJECT]
     return (
-        len(own) >= _MIN_HERE
+        len(own) >= (1 if is_for_contributors(question.memory) else _MIN_HERE)
+        and len(here) >= _MIN_HERE
         and len(here) >= (len(here) + len(missing)) * _SHARE_HERE
         and len(here) >= len(paths) * _SHARE_OF_ALL
     )

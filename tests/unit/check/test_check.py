@@ -12,6 +12,7 @@ import pytest
 
 from tests.support.helpers import git_repo, run_cli
 from truekeep.check.inline_ignores import find_ignored_lines
+from truekeep.check.records import is_record
 from truekeep.check.settings import CheckSettings, read_settings
 from truekeep.core.errors import BadInput
 
@@ -435,3 +436,100 @@ def test_restructured_text_is_read(project: Project) -> None:
     project.commit("changed")
     found = project.report("docs/index.rst", "--confidence", "low")["alarms"]
     assert [(alarm["line"], alarm["claim"]) for alarm in found] == [(4, "../src/client.py"), (6, "warm_cache")]
+
+
+def test_a_missing_entry_of_a_folder_tree_is_reported(project: Project) -> None:
+    tree = (
+        "# Layout\n\n```\napp/\n├── src/\n│   ├── server.py     # serves\n│   ├── client.py\n"
+        "│   ├── relay.py      # relays\n│   ├── cache.py      # planned\n│   └── legacy/\n"
+        "│       └── old.py\n├── docs/\n│   └── guide.md\n└── …\n```\n"
+    )
+    project.commit(**{"AGENTS.md": tree})
+    assert project.alarms() == [
+        ("AGENTS.md", 8, "gone", "relay.py"),
+        ("AGENTS.md", 10, "gone", "legacy/"),
+    ]
+    assert "src has no relay.py" in project.check()
+
+
+def test_a_tree_without_lines_is_read_by_its_indentation(project: Project) -> None:
+    tree = "# Layout\n\n```text\nsrc/\n  server.py\n  client.py\n  relay.py\ndocs/\n  guide.md\n```\n"
+    project.commit(**{"CONTRIBUTING.md": tree})
+    assert project.alarms() == [("CONTRIBUTING.md", 7, "gone", "relay.py")]
+
+
+def test_a_tree_of_the_readers_own_project_says_nothing(project: Project) -> None:
+    tree = (
+        "# Start\n\n```\nmy-shop/\n├── src/\n│   ├── index.ts\n│   └── shop.ts\n├── package.json\n└── README.md\n```\n"
+    )
+    project.commit(**{"docs/start.md": tree})
+    assert project.alarms() == []
+
+
+def test_an_entry_of_a_tree_that_was_renamed_is_named_and_not_rewritten(project: Project) -> None:
+    tree = "# Layout\n\n```\nsrc/\n├── server.py\n├── client.py\n└── relay.py\ndocs/\n└── guide.md\n```\n"
+    project.commit(**{"src/relay.py": "def relay_all():\n    return 2\n", "AGENTS.md": tree})
+    project.git("mv", "src/relay.py", "src/router.py")
+    project.commit("rename")
+    assert project.alarms() == [("AGENTS.md", 7, "moved", "relay.py")]
+    project.check("--fix")
+    assert (project.path / "AGENTS.md").read_text() == tree
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "expected"),
+    [
+        ("docs/plans/queue.md", "# Queue\n", True),
+        ("docs/2026-03-02-queue.md", "# Queue\n", True),
+        ("docs/queue-refactoring.md", "# Queue\n", True),
+        ("docs/queue.md", "# Queue\n\nStatus: Proposed\n", True),
+        ("docs/queue.md", "# Queue: implementation plan\n", True),
+        ("docs/queue.md", "# Queue\n\n" + "- [x] write it\n" * 6, True),
+        ("docs/queue.md", "# Queue\n\nStatus: active\n", False),
+        ("docs/queue.md", "# Queue\n\nThe report is sent at night.\n", False),
+        ("CONTRIBUTING.md", "# Release plan\n", False),
+    ],
+)
+def test_plans_and_reports(path: str, text: str, expected: bool) -> None:
+    assert is_record(path, text) is expected
+
+
+def test_what_a_plan_names_is_no_alarm_but_its_broken_link_is(project: Project) -> None:
+    plan = "# Plan\n\nChange `src/client.py`, see [the notes](notes.md).\n"
+    project.commit(**{"docs/plans/client.md": plan})
+    project.git("rm", "-q", "src/client.py", "docs/guide.md")
+    project.commit("gone")
+    assert project.alarms() == [("docs/plans/client.md", 3, "gone", "notes.md")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The file\n`src/client.py` was the first\nclient and was removed with the old protocol.\n",
+        "## Retired parts\n\nIt was in `src/client.py` and talked to the server.\n",
+        "## Roadmap\n\n### Clients\n\nMove the code of `src/client.py` into a package.\n",
+    ],
+)
+def test_what_the_sentence_or_its_heading_tells_as_past_is_no_alarm(project: Project, text: str) -> None:
+    project.commit(**{"AGENTS.md": f"# Agents\n\n{text}"})
+    project.git("rm", "-q", "src/client.py", "docs/guide.md")
+    project.commit("gone")
+    assert project.alarms() == []
+
+
+def test_a_link_whose_text_is_its_target_is_one_claim(project: Project) -> None:
+    project.commit(**{"CONTRIBUTING.md": "See [src/client.py](src/client.py) and [`src/relay.py`](src/relay.py).\n"})
+    assert project.alarms() == [("CONTRIBUTING.md", 1, "gone", "src/relay.py")]
+
+
+def test_what_became_a_submodule_is_not_gone(project: Project) -> None:
+    code = "def parse_frame_header():\n    return 1\n"
+    project.commit(
+        **{"lib/wire/frame.py": code, "AGENTS.md": "`parse_frame_header()` reads frames (`lib/wire/frame.py`).\n"}
+    )
+    project.git("rm", "-rq", "lib/wire")
+    head = project.git("rev-parse", "HEAD")
+    project.git("update-index", "--add", "--cacheinfo", f"160000,{head},wire")
+    (project.path / "wire").mkdir()
+    project.git("commit", "-qm", "a submodule")
+    assert project.alarms() == []

@@ -45,7 +45,7 @@ _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))[^)\n]{0,200}\)")
-_TREE_FENCES = ("", "text", "txt", "plaintext", "tree", "plain", "ascii", "bash", "sh", "shell", "console", "none", "md")
+_TREE_FENCES = ("", "text", "txt", "plaintext", "tree", "plain", "ascii", "bash", "sh", "shell", "console", "none")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
 
 

@@ -18,13 +18,18 @@ _MIN_BRANCHES = 3
 _BRANCH = re.compile(r"(?:[\s│┃║|]*)(?:[├└┣┗╠╚╰+`\\]|\|(?=-))[─━═-]+>?[\s─]*")
 _RAIL = re.compile(r"[\s│┃║|]*\Z")
 _NAME = re.compile(r"(?P<name>(?:\./|/)?[\w.@+~()\[\]%$-]+(?:/[\w.@+()\[\]-]+)*/?)(?=$|[\s,:;#*←→(]|—|–|─)")
-_ROOT = re.compile(r"\s*(?:[📁📂🗂]\ufe0f?\s*)?(?P<name>\.|(?:\./|/)?[\w.@+()\[\]-]+(?:/[\w.@+()\[\]-]+)*/?)(?:\s*$|\s+(?:[#(←—–]|//|-\s))")
+_ROOT = re.compile(
+    r"\s*(?:[📁📂🗂]\ufe0f?\s*)?(?P<name>\.|(?:\./|/)?[\w.@+()\[\]-]+(?:/[\w.@+()\[\]-]+)*/?)"
+    r"(?:\s*$|\s+(?:[#(←—–]|//|-\s))"
+)
 _INDENTED = re.compile(r"\s*[\w.@()\[\]-]+(?:/[\w.@()\[\]-]+)*/?(?:\s*$|\s+(?:[#(←—–]|//|->?\s|\s).*$)")
 _PLACEHOLDER = re.compile(r"[<>{}*$%…]|\.\.\.|\A(?:etc|other|others|more)\.?\Z|YYYY|XXX|NNN", re.IGNORECASE)
 _NOT_KEPT = re.compile(
-    r"\b(?:planned|future|todo|tbd|generated|git-?ignored?|not (?:committed|tracked|in git|yet)|created (?:by|at|on|when)"
-    r"|at run-?time|run-?time|optional|your|you|build output|built|output|auto|local only|user|e\.g|example|new|deleted|removed|deprecated"
-    r"|symlink|submodule|cached?|artifacts?|downloaded|mounted|will be|coming soon|proposed|wip|if any|ignored)\b",
+    r"\b(?:planned|future|todo|tbd|generated|git-?ignored?|not (?:committed|tracked|in git|yet)"
+    r"|created (?:by|at|on|when)|run-?time|optional|your|you|build output|built|output|auto|local only|user|e\.g"
+    r"|example|new|deleted|removed|deprecated|symlink|submodule|cached?|artifacts?|downloaded|mounted"
+    r"|will be|coming soon"
+    r"|proposed|wip|if any|ignored)\b",
     re.IGNORECASE,
 )
 
@@ -78,8 +83,6 @@ def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
         while above and above[-1][0] >= column:
             above.pop()
         entry = _entry(line, column, at, above)
-        if entry.path and not is_drawn and not above and entry.text.endswith("/"):
-            pass  # the root of an indented tree is an entry like others
         yield entry
         above.append((column, entry.path or None))
 
