@@ -104,6 +104,12 @@ class LogsConfig(NamedTuple):
     ingest: str = "auto"  # logs/memory-handoff-ingest.log, if the workspace has a folder logs
 
 
+class SyncConfig(NamedTuple):
+    """What the copies on other machines do not get."""
+
+    private: tuple[str, ...] = ()  # patterns of files that stay on the canonical host
+
+
 class Config(NamedTuple):
     """All settings of a workspace."""
 
@@ -116,6 +122,7 @@ class Config(NamedTuple):
     transcripts: TranscriptsConfig = TranscriptsConfig()
     decay: DecayConfig = DecayConfig()
     logs: LogsConfig = LogsConfig()
+    sync: SyncConfig = SyncConfig()
     warnings: tuple[str, ...] = ()  # about keys without effect
 
     def policy_for(self, code: str) -> Policy:
@@ -181,6 +188,10 @@ repositories = [{repositories}]
 [logs]
 # ingest = "auto"           # another log of ingest runs: a path, none, or auto, which is
 #                           # logs/memory-handoff-ingest.log if the workspace has a folder logs
+
+[sync]
+# private = []              # files that copies on other machines never get, such as "memory/diary/", "salary*.md";
+#                           # SOUL.md and any USER.md but your own stay here anyway
 """
 
 
@@ -209,6 +220,7 @@ def parse_config(text: str, *, where: str) -> Config:
         ),
         decay=_decay(data.get("decay", {}), problems),
         logs=LogsConfig(**_settings(data.get("logs", {}), "logs", LogsConfig()._asdict(), problems)),
+        sync=SyncConfig(**_settings(data.get("sync", {}), "sync", SyncConfig()._asdict(), problems)),
         warnings=warnings,
     )
     if problems:

@@ -1,8 +1,9 @@
 """Finds the workspace when the command line does not name one.
 
 In this order: TRUEKEEP_WORKSPACE; the path that `truekeep init` saved for this user; the workspace in OpenClaw's
-configuration; ~/.openclaw/workspace. The path is saved in the user's state folder and, in case that is cleared, in the
-configuration folder. Hooks call this, so OpenClaw's configuration is only loaded if it exists.
+configuration; ~/.openclaw/workspace; the copy that the canonical host sent here. The path is saved in the user's state
+folder and, in case that is cleared, in the configuration folder. Hooks call this, so OpenClaw's configuration is only
+loaded if it exists.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from contextlib import suppress
 from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import write_whole
 from truekeep.core.machine import own_state
+from truekeep.core.memory_copy import find_copy
 from truekeep.core.model import WORKSPACE
 
 FILE = "workspace"  # one line, the path
@@ -69,10 +71,14 @@ def find_openclaw() -> str:
 
 
 def find_usual() -> str:
-    """OpenClaw's workspace, unless the default folder is already a truekeep workspace."""
+    """OpenClaw's workspace, unless the default folder is already a truekeep workspace.
+
+    If neither is one, the copy of the canonical host's memory, if there is one here.
+    """
     usual = os.path.expanduser(WORKSPACE)
     named = find_openclaw()
-    return named if named and (is_workspace(named) or not is_workspace(usual)) else usual
+    chosen = named if named and (is_workspace(named) or not is_workspace(usual)) else usual
+    return chosen if is_workspace(chosen) else find_copy() or chosen
 
 
 def _read(file: str) -> str:

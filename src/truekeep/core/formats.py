@@ -14,6 +14,7 @@ from typing import NamedTuple
 from truekeep.core.errors import NewerState
 
 WORKSPACE = 1  # of the file `host`, and of the layout of the state folder
+PUBLICATION = 1  # of the memory that a host publishes for copies: head.json, manifest and packs
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _USER_VERSION = slice(60, 64)  # in a database's header
 

@@ -356,6 +356,18 @@ def refusal(host_status: HostStatus, machine: Machine, what: str) -> NotCanonica
     )
 
 
+def refuse_copy(host_status: HostStatus, machine: Machine, what: str) -> NotCanonical:
+    """The error for a machine that has a copy of the host's memory: nothing writes a copy, whatever its leases say."""
+    found = host_status.canonical
+    name = found.name if found is not None else host_status.holders()
+    return NotCanonical(
+        f"this machine ({machine.name}) may not {what}: it has a copy of the memory of {name}",
+        hint="run it there; here, `truekeep handoff new` and `truekeep checkpoint` write handoffs, which `truekeep sync"
+        " run` sends; if that machine is lost: `truekeep host take`",
+        host=name,
+    )
+
+
 def lease_history(host_status: HostStatus) -> list[str]:
     """One line for each lease: who took over when and from whom, and who wrote last."""
     lines = [

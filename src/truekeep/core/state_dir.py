@@ -24,9 +24,11 @@ from truekeep.core.host_lease import (
     quote_toml,
     read_host_status,
     refusal,
+    refuse_copy,
     write_lease,
 )
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, Machine
+from truekeep.core.memory_copy import is_copy
 from truekeep.core.model import INDEX
 
 STATE = ".truekeep"
@@ -36,7 +38,7 @@ _HOST_BYTES = 65_536
 FIRST_INDEX = "# Memory\n\n## Cards\n"  # MEMORY.md as `init` writes it
 _IGNORED = (
     "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
-    "tool-warnings.json\n"
+    "tool-warnings.json\npublished/\n"
 )
 
 
@@ -74,6 +76,8 @@ class StateFolder:
         """Raise unless this machine is the canonical host and knows the format of every state file."""
         host_status = self.host_status()
         found = host_status.canonical
+        if is_copy(self.root):
+            raise refuse_copy(host_status, machine, what)
         if found is None or found.id != machine.id:
             raise refusal(host_status, machine, what)
         check_newer(str(self.path), FORMATS.values())
@@ -232,5 +236,5 @@ def append_line(folder: str, name: str, line: str, *, is_private: bool = True) -
 
 
 def _settings(config: bytes) -> list[bytes]:
-    """The lines of a configuration without comments."""
-    return [line for line in config.splitlines() if line.strip() and not line.startswith(b"#")]
+    """The lines of a configuration without comments and heads of tables: what it sets."""
+    return [line for line in config.splitlines() if line.strip() and not line.startswith((b"#", b"["))]

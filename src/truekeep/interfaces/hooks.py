@@ -33,6 +33,7 @@ MAX_HEARTBEAT_SECONDS = 86_400  # an older heartbeat is not kept up any more
 CHECKPOINT_COMMAND = (
     "truekeep checkpoint --last-action '...' --next-action '...' --summary '...' --observe lesson 0.7 '...'"
 )
+REFRESH_MINUTES = 5  # a copy that was confirmed more recently is not asked for again when a session starts
 DELEGATING_TOOLS = ("Task", "Agent", "spawn_agent")
 DELEGATION = "AGENTS.md"  # its key among what a session was told
 LOG = "hooks.log"
@@ -243,12 +244,19 @@ def _session_start(call: HookCall) -> str:
     source = call.text("source")
     record = session_record.from_here(_record(call)) if source in ("resume", "fork") else _record(call)
     text = _brief(call, record)
-    digest = f"{crc32(text.encode()):08x}" if text else ""
+    digest = f"{crc32(_without_age(text).encode()):08x}" if text else ""
     is_known = source == "resume" and digest == record.brief
     _save(call, record._replace(brief=digest, is_flushed=False))
     if source == "compact" and call.harness == "codex":
         text += _after_compaction(record)
     return "" if is_known else text
+
+
+def _without_age(text: str) -> str:
+    """A brief without the line that says how old a copy is: a session that has it needs no second one for that."""
+    from truekeep.sessions.wake import SOURCE_LINE
+
+    return "\n".join(line for line in text.split("\n") if not line.startswith(SOURCE_LINE))
 
 
 def _after_compaction(record: session_record.SessionRecord) -> str:
@@ -260,6 +268,8 @@ def _after_compaction(record: session_record.SessionRecord) -> str:
 
 def _brief(call: HookCall, record: session_record.SessionRecord) -> str:
     workspace = _open(call) if _may_see_memory(call) else None
+    if _is_refresh_due(workspace):
+        _start_later(call)  # never waited for: this brief is of the copy that is here
     if workspace is None:
         return ""
     from truekeep.sessions.tool_warnings import is_outdated
@@ -271,6 +281,19 @@ def _brief(call: HookCall, record: session_record.SessionRecord) -> str:
     with workspace:
         root = Path(record.root) if record.root else None
         return workspace.sessions.wake(root, harness=call.harness, loaded=_loaded(call)).text
+
+
+def _is_refresh_due(workspace: Workspace | None) -> bool:
+    """True if a copy of memory may be behind: something came that is not installed, or it was not confirmed lately."""
+    if workspace is not None and workspace.source is None:
+        return False
+    from truekeep.core.memory_copy import has_news, now_utc
+
+    if has_news():
+        return True
+    source = workspace.source if workspace is not None else None
+    age = source.minutes_old(now_utc()) if source is not None else None
+    return has_routes() and (age is None or age >= REFRESH_MINUTES)
 
 
 def _loaded(call: HookCall) -> frozenset[str] | None:
@@ -461,7 +484,7 @@ def _later(call: HookCall) -> str:
         os.nice(10)
     workspace = _open(call)
     session_record.prune_records(time.time())
-    steps: dict[str, Callable[[], object]] = {"sync": lambda: _send_handoffs(call, workspace)}
+    steps: dict[str, Callable[[], object]] = {"sync": lambda: _send_handoffs(call, workspace), "copy": _install_copy}
     if workspace is None:
         from truekeep.workspace import producer
 
@@ -479,6 +502,16 @@ def _later(call: HookCall) -> str:
             except Exception as error:  # noqa: BLE001 - a failed step does not stop the next
                 _note(call.workspace, f"later, {what}: {_describe_error(error, f'hook later, {what}')}")
     return ""
+
+
+def _install_copy() -> None:
+    """On a machine with a copy: install what the host sent."""
+    from truekeep.core.memory_copy import has_news
+
+    if has_news():
+        from truekeep.workspace.receiving import receive_sent
+
+        receive_sent()
 
 
 def _send_handoffs(call: HookCall, workspace: Workspace | None) -> None:

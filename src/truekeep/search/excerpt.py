@@ -47,6 +47,7 @@ class Excerpt(NamedTuple):
     verdicts: tuple[Verdict, ...] = ()  # on the claims in these lines
     checked_at: str = ""
     unchecked: str = ""
+    source: str = ""  # of a copy: whose memory it is, and of when
 
     @property
     def next(self) -> int | None:

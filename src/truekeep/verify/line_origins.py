@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Protocol
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
 from truekeep.core.errors import NotFound
-from truekeep.core.file_io import UnsafePath
+from truekeep.core.file_io import UnsafePath, read_regular
 from truekeep.core.model import CARDS
 from truekeep.memory.repair_note import parse_repair
 from truekeep.verify.results import LineOrigin, MemoryText, digest_text, end_of_day
@@ -29,6 +31,44 @@ class HistorySource(Protocol):
 
     @property
     def facts(self) -> FactsCache: ...
+
+
+class OriginReader(Protocol):
+    """Tells the origins of lines: from the ledger, or as the canonical host published them."""
+
+    def before_repairs(self, memories: Sequence[MemoryText]) -> list[MemoryText]: ...
+
+    def of_document(self, path: str, text: str) -> tuple[LineOrigin, ...]: ...
+
+
+class PublishedOrigins:
+    """Reads the origins of lines that the canonical host published for a copy, which has no ledger."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def before_repairs(self, memories: Sequence[MemoryText]) -> list[MemoryText]:
+        return [self._before_repair(memory) for memory in memories]
+
+    def _before_repair(self, memory: MemoryText) -> MemoryText:
+        known = self._known.get(memory.path) if memory.path.startswith(f"{CARDS}/") else None
+        if known is None or known[0] != digest_text(memory.text):
+            return memory
+        return memory._replace(origin=LineOrigin(*known[1]), lines=tuple(LineOrigin(*line) for line in known[2]))
+
+    def of_document(self, path: str, text: str) -> tuple[LineOrigin, ...]:
+        known = self._known.get(path)
+        if known is None or known[0] != digest_text(text):
+            return (LineOrigin(),) * (text.count("\n") + 1)
+        return tuple(LineOrigin(*line) for line in known[2])
+
+    @cached_property
+    def _known(self) -> dict[str, Any]:
+        try:
+            found = json.loads(read_regular(self._file, follow=False))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
 
 
 class LineOrigins:

@@ -21,7 +21,7 @@ from truekeep.verify.checkouts import choose_checkout, find_checkouts
 from truekeep.verify.results import LineOrigin, MemoryText, end_of_day
 
 if TYPE_CHECKING:
-    from truekeep.verify.line_origins import LineOrigins
+    from truekeep.verify.line_origins import OriginReader
 
 MAX_FILE_BYTES = 8_000_000
 MEMORIES_PER_LEDGER_QUERY = 200
@@ -32,7 +32,7 @@ CHANGELOG_NAMES = ("changelog", "history", "release-notes", "changes")
 class MemoryReader:
     """Reads the memory of one workspace."""
 
-    def __init__(self, root: str, origins: LineOrigins) -> None:
+    def __init__(self, root: str, origins: OriginReader) -> None:
         self.root = root
         self._origins = origins
 

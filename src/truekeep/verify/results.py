@@ -95,6 +95,7 @@ class CheckedMemory(NamedTuple):
     digest: str = ""
     missing: str = ""  # the kind of clone, "shallow" or "partial", if it lacks history
     trees: tuple[str, ...] = ()  # a digest of all files and objects of each checkout
+    checked_on: str = ""  # the machine that checked it, if it was another one
 
     @property
     def is_settled(self) -> bool:
@@ -142,6 +143,7 @@ def save_verdicts(
         beside = sorted(set(_paths_outside(checked.verdicts, workspace)))
         stamp = {
             "version": VERSION,
+            "text": checked.digest,
             "origins": _origins(memory),
             "head": checked.head,
             "branch": checked.branch,
@@ -174,7 +176,10 @@ def recall(
     if row is None or row[0] != _seal(digest, row[2], row[3]):
         return None
     stamp = json.loads(row[2])
-    if stamp["version"] != VERSION or stamp["origins"] != _origins(memory) or "beside" not in stamp:
+    host = stamp.get("host", "")
+    if stamp["version"] != VERSION or "beside" not in stamp:
+        return None
+    if stamp["origins"] != _origins(memory) and not host:  # the host's clock may be in another zone
         return None
     if any(os.path.lexists(path) != was for path, was in stamp["beside"].items()):
         return None
@@ -185,7 +190,9 @@ def recall(
         if known != (look or quick_stamp)(place) or any(stamp_of(place, path) != was for path, was in files.items()):
             return None
     verdicts = tuple(unpack_verdict(item) for item in json.loads(row[3]))
-    if any(item.claim.kind in _LIVE_KINDS for item in verdicts) and time.time() - row[1] > MAX_LIVE_AGE_SECONDS:
+    if host:
+        verdicts = tuple(item for item in verdicts if item.claim.kind not in _LIVE_KINDS)  # what runs there
+    elif any(item.claim.kind in _LIVE_KINDS for item in verdicts) and time.time() - row[1] > MAX_LIVE_AGE_SECONDS:
         return None
     return CheckedMemory(
         path=memory.path,
@@ -200,7 +207,45 @@ def recall(
         missing=stamp.get("missing", ""),
         digest=digest,
         trees=tuple(stamp["trees"]),
+        checked_on=host,
     )
+
+
+def read_verdicts(path: str, memories: Iterable[str]) -> dict[str, list[Any]]:
+    """Read from a cache file the verdicts of these memories on code, for another machine.
+
+    For each: the digest of its text, when it was checked, the commit, and the verdicts as text.
+    """
+    wanted = set(memories)
+    rows = read_rows(
+        path,
+        "SELECT path, stamp ->> 'text', at, stamp ->> 'head', verdicts FROM verdict WHERE stamp ->> 'version' = ?"
+        """ AND stamp ->> 'text' != '' AND stamp -> 'roots' != '{}'""",
+        (VERSION,),
+    )
+    return {memory: list(rest) for memory, *rest in rows if memory in wanted}
+
+
+def save_host_verdicts(store: FactsCache, host: str, given: Mapping[str, Any], keep: Iterable[str]) -> None:
+    """Store the verdicts that another machine read with `read_verdicts`; those of `keep` only where there are none."""
+    if given.get("version") != VERSION:
+        return
+    own = set(keep)
+    rows: dict[bool, list[tuple[Any, ...]]] = {True: [], False: []}
+    for path, (digest, at, head, verdicts) in given["memories"].items():
+        stamp = json.dumps(
+            {"version": VERSION, "origins": "", "head": head, "branch": "", "doing": "", "left_out": 0, "missing": "",
+             "trees": [], "beside": {}, "roots": {}, "host": host}
+        )  # fmt: skip
+        [unpack_verdict(item) for item in json.loads(verdicts)]  # raises for another machine's nonsense
+        rows[path in own].append((path, _seal(digest, stamp, verdicts), at, stamp, verdicts))
+    with store.transaction():
+        store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows[False])
+        store.many(
+            "INSERT INTO verdict VALUES (?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET seal = excluded.seal,"
+            " at = excluded.at, stamp = excluded.stamp, verdicts = excluded.verdicts WHERE stamp ->> 'host' != ''",
+            rows[True],
+        )
 
 
 def renew(store: FactsCache, paths: Iterable[str], at: float, touched: Iterable[str] = ()) -> None:
@@ -325,7 +370,8 @@ def read_counts(path: str, *, of_no_repository: bool = False) -> list[tuple[str,
         path,
         "SELECT verdict.path, at, json_extract(item.value, '$[1]'), count(*) FROM verdict"
         " LEFT JOIN json_each(iif(json_valid(verdicts), verdicts, '[]')) AS item"
-        """ WHERE (verdicts != '[]' AND instr(stamp, '"roots": {}') > 0) = ? GROUP BY 1, 3 ORDER BY 1""",
+        """ WHERE (verdicts != '[]' AND instr(stamp, '"roots": {}') > 0 AND instr(stamp, '"host":') = 0) = ?"""
+        " GROUP BY 1, 3 ORDER BY 1",
         (of_no_repository,),
     )
     found: dict[str, tuple[str, float, dict[str, int]]] = {}
@@ -363,7 +409,8 @@ def count_stored_verdicts(path: str, memories: Iterable[str]) -> dict[str, tuple
         for memory, verdicts in read_rows(
             path,
             "SELECT path, verdicts FROM verdict WHERE path IN (SELECT value FROM json_each(?))"
-            """ AND json_valid(verdicts) AND (verdicts = '[]' OR instr(stamp, '"roots": {}') = 0)""",
+            """ AND json_valid(verdicts)"""
+            """ AND (verdicts = '[]' OR instr(stamp, '"roots": {}') = 0 OR instr(stamp, '"host":') > 0)""",
             (json.dumps(part),),
         ):
             try:

@@ -98,6 +98,7 @@ def wake(context: WorkspaceContext, says: Says, root: Path | None, asked: WakeRe
         lambda path: read_shown(context, path, unread),
         cards, place, moment=moment, cap=cap, others=others, unread=unread,
         harness=harness, loaded=asked.loaded, is_delegating=asked.is_delegating,
+        source=context.source_note,
         documents=list_documents(str(context.path)), repositories_of=lambda names: _repositories_of(context, names),
     )  # fmt: skip
 
@@ -127,7 +128,7 @@ def hint(
         return "", ()
     say: Say = says([card.path for card in listed], 0.0) if listed else lambda *_: ("", False)
     cards = list(see_cards(context, listed, repository, say))
-    text = hint_text(cards, context.today(), tuple(rules.values()))
+    text = hint_text(cards, context.today(), tuple(rules.values()), source=context.source_note)
     return text, (*(card.path for card in cards), *rules)
 
 
@@ -289,7 +290,7 @@ def look_around(root: Path | None) -> tuple[frozenset[str], Callable[[str], bool
     return frozenset(names), has
 
 
-def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = ()) -> str:
+def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = (), *, source: str = "") -> str:
     """A few cards and rules as text for an agent, marked as ours."""
     body = ""
     for what, lines in (
@@ -297,7 +298,9 @@ def hint_text(cards: Sequence[CardSeen], today: date, rules: Sequence[str] = ())
         ("what was learned about this from mistakes", [f"- {visible(rule)}" for rule in rules]),
     ):
         if lines:
-            body += f"Shared memory has {what}:\n" + unmarked("".join(f"> {line}\n" for line in lines))
+            body += f"Shared memory{f' ({visible(source)})' if source else ''} has {what}:\n" + unmarked(
+                "".join(f"> {line}\n" for line in lines)
+            )
     return f"{BEGIN_MARK} hint -->\n{body}{END_MARK} hint -->\n"
 
 

@@ -19,6 +19,7 @@ from truekeep.core.dates import as_stamp
 from truekeep.core.errors import Busy, LedgerDamaged, StorageFailed, hint_for, is_database_error
 from truekeep.core.file_io import UnsafePath
 from truekeep.core.machine import person, this_machine
+from truekeep.core.memory_copy import read_source
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.memory.ledger import Ledger, LedgerEntry, LedgerFileDamaged, Unwritable, set_aside
 from truekeep.memory.staging import MemoryFiles, Staging
@@ -26,6 +27,7 @@ from truekeep.memory.staging import MemoryFiles, Staging
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostLease
     from truekeep.core.machine import Machine
+    from truekeep.core.memory_copy import CopySource
     from truekeep.maintenance.survey.service import Survey
     from truekeep.memory.history import History
     from truekeep.memory.ledger import HandoffRow
@@ -67,6 +69,16 @@ class WorkspaceContext:
         return this_machine()
 
     @property
+    def source(self) -> CopySource | None:
+        """Whose memory this is, if it is a copy; None for the workspace itself."""
+        return read_source(self.path)
+
+    @property
+    def source_note(self) -> str:
+        """The source of a copy, its age, and a warning if it is stale; "" for the workspace itself."""
+        return self.source.note(self.now()) if self.source is not None else ""
+
+    @property
     def config(self) -> Config:
         if self._config is None:
             self._config = self.state.config()
@@ -81,7 +93,7 @@ class WorkspaceContext:
     @property
     def shows_verdicts(self) -> bool:
         """True if search results and briefs include verdicts."""
-        return self.config.verify.recall and self.has_checkouts
+        return self.config.verify.recall and (self.has_checkouts or self.source is not None)
 
     def today(self) -> date:
         return self.now().date()

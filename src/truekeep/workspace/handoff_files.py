@@ -126,6 +126,10 @@ def is_unscanned(workspace: Workspace | None, root: Path) -> bool:
 
 
 def describe_unscanned(workspace: Workspace, root: Path) -> str:
+    if workspace.source is not None:
+        return (
+            f"no route sends handoffs from {root}: `truekeep connect machine --repo` adds one, or a route of the host"
+        )
     return f"ingest does not look into {root}; add it to `repositories` in {workspace.path}/.truekeep/config.toml"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from truekeep.core.dates import as_stamp, local_day
-from truekeep.core.errors import BadInput, InvalidHandoff, LedgerDamaged
+from truekeep.core.errors import BadInput, BadSetup, InvalidHandoff, LedgerDamaged
 from truekeep.core.model import OPENCLAW_INBOX, FilingOutcome, IngestReport
 from truekeep.core.repository import find_top, irregular_file_failure, repository_name
 from truekeep.core.state_dir import STATE
@@ -231,7 +231,13 @@ class Handoffs:
             raise BadInput(f"no writer is called {writer!r}", hint=f"known: {', '.join(writers)}")
         raw = text.encode("utf-8", "surrogateescape")
         name = handoff_name(name or _title_of(text), context.now())
-        root = root if root is not None and self.is_scanned(root) else context.path
+        if context.source is not None and root is None:
+            raise BadSetup(
+                f"memory here is a copy of {context.source.host}'s, and this folder is not a repository",
+                hint="in a repository, this leaves a handoff",
+            )
+        is_for_root = root is not None and (context.source is not None or self.is_scanned(root))
+        root = root if root is not None and is_for_root else context.path
         (decision,) = self.lint([(raw, name, root)], writer=writer)
         if decision.outcome in ("review", "refused") and not decision.is_for_a_person:
             hint = decision.way_out(topic="another title", update="`card` {card} with `update`")

@@ -13,6 +13,11 @@ from truekeep.handoffs.sync.routes import FILE, read_routes
 from truekeep.handoffs.sync.runner import LocalMachine
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from truekeep.handoffs.sync.copy_install import CopyReport, PublicationSource
+    from truekeep.handoffs.sync.publication_store import Publication
+    from truekeep.handoffs.sync.routes import Route
     from truekeep.workspace.workspace import Workspace
 
 
@@ -21,9 +26,31 @@ def side_of(workspace: Workspace | None) -> LocalMachine:
     if workspace is not None and workspace.is_canonical:
         config, machine = workspace.config, workspace.machine
         settle = config.limits.settle_seconds
-        return LocalMachine(workspace.state.path, True, machine.name, config.writers, settle, id=machine.id)
+        publish = _publisher(workspace.path)
+        return LocalMachine(
+            workspace.state.path, True, machine.name, config.writers, settle, id=machine.id, publish=publish
+        )
     machine = this_machine()
-    return LocalMachine(Path(own_state()), False, machine.name, WRITERS, 1.0, id=machine.id)
+    return LocalMachine(Path(own_state()), False, machine.name, WRITERS, 1.0, id=machine.id, receive=_receive)
+
+
+def _publisher(path: Path) -> Callable[[Route], Publication]:
+    made: list[Callable[[Route], Publication]] = []
+
+    def publish(route: Route) -> Publication:
+        from truekeep.workspace.publishing import publisher  # heavy: needed only when a route runs
+
+        if not made:
+            made.append(publisher(path))
+        return made[0](route)
+
+    return publish
+
+
+def _receive(source: PublicationSource, route: Route) -> CopyReport | None:
+    from truekeep.workspace.receiving import receiver  # heavy: needed only when a route runs
+
+    return receiver()(source, route)
 
 
 def check_side(workspace: Workspace | None) -> None:

@@ -77,7 +77,8 @@ class MemorySearch:
             hits = [hit for hit in hits if hit.standing == verdict][:limit]
         if verified:
             hits = [hit for hit in hits if not hit.unchecked and not any(item.is_rot for item in hit.verdicts)][:limit]
-        return answer._replace(hits=tuple(hits), notes=(*answer.notes, *_disagreements(hits)))
+        source = (self._context.source_note,) if self._context.source is not None else ()
+        return answer._replace(hits=tuple(hits), notes=(*source, *answer.notes, *_disagreements(hits)))
 
     def topics(self, hits: Sequence[Hit]) -> dict[str, str]:
         """The topics of the files that were hit, by path, read from the beginning of each file."""
@@ -99,6 +100,7 @@ class MemorySearch:
             return context.recall.read_transcript(path, first=first, lines=lines, today=today)
         extra = context.config.recall.extra_paths
         excerpt = read_excerpt(str(context.path), path, first=first, lines=lines, extra=extra, today=today)
+        excerpt = excerpt._replace(source=context.source_note)
         return self._workspace.verification.add_verdicts(excerpt) if context.shows_verdicts else excerpt
 
     # The index.

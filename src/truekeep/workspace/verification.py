@@ -16,7 +16,7 @@ from truekeep.core.machine import person
 from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
 from truekeep.verify.checkouts import choose_checkout
-from truekeep.verify.line_origins import LineOrigins
+from truekeep.verify.line_origins import LineOrigins, OriginReader, PublishedOrigins
 from truekeep.verify.memory_reader import MemoryReader, is_outside, text_memory
 from truekeep.verify.options import Options
 from truekeep.verify.resolve import InstructedOtherwise, resolve
@@ -57,7 +57,7 @@ class Verification:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._context = workspace.context
-        self.reader = MemoryReader(str(workspace.path), LineOrigins(workspace.context))
+        self.reader = MemoryReader(str(workspace.path), _origins(workspace))
         self._content_verifier: ContentVerifier | None = None
 
     @property
@@ -170,7 +170,7 @@ class Verification:
         keep = not root  # verdicts from a checkout that was named by hand are not stored
         facts = self._context.facts
         stored = ((memory.path, recall(facts, memory, root) if keep else None) for memory in memories)
-        known = {path: item for path, item in stored if item is not None}
+        known = {path: item for path, item in stored if item is not None and not item.checked_on}
         with_links = {memory.path for memory in memories if "://" in memory.text}
         if changed:
             same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
@@ -219,17 +219,19 @@ class Verification:
         """The verdicts on these memories, stored or found within the budget; a text for those without."""
         found: dict[str, CheckedMemory | str] = {}
         missing = []
+        is_copy = self._workspace.source is not None  # the host's verdicts are stored, for what has no checkout here
         look = cache(quick_stamp)
         checkouts = cache(self._workspace.repositories.checkouts)
         for memory in self.reader.read_all(paths):
             names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
             is_of_code = any(choose_checkout(name, checkouts()) is not None for name in names)
-            stored = recall(self._context.facts, memory, look=look) if is_of_code or not names else None
-            if stored is not None and stored.roots:
+            stored = recall(self._context.facts, memory, look=look) if is_of_code or not names or is_copy else None
+            if stored is not None and (stored.roots or stored.checked_on):
                 found[memory.path] = stored
-            elif is_of_code:  # what is about the workspace itself is checked by `verify`, which reads all of it
+            if is_of_code and (stored is None or not stored.roots):
+                # What is about the workspace itself is checked by `verify`, which reads all of it.
                 missing.append(memory)
-                found[memory.path] = "not checked yet"
+                found.setdefault(memory.path, "not checked yet")
         if missing and budget > 0:
             options = Options(system=False, deadline=time.monotonic() + budget, deleting=False)
             for item in self._verifier(options, checkouts()).check(missing, keep=False):
@@ -359,6 +361,13 @@ class Verification:
             )
         done = [] if dry_run else mending.apply(repairs, context.transaction, actor=person())
         return repairs, [*done, *left]
+
+
+def _origins(workspace: Workspace) -> OriginReader:
+    """Where the origins of lines are read: the ledger, or in a copy what the host published."""
+    if workspace.source is None:
+        return LineOrigins(workspace.context)
+    return PublishedOrigins(str(workspace.path / STATE / "host-origins.json"))
 
 
 def _is_refuted(hit: Hit) -> bool:

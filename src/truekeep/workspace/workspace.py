@@ -17,11 +17,13 @@ from typing import TYPE_CHECKING, Any
 from truekeep.core.config import Config
 from truekeep.core.default_workspace import find_workspace, read_remembered
 from truekeep.core.errors import BadSetup, as_argument
+from truekeep.core.memory_copy import is_copy
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.workspace.context import WorkspaceContext
 
 if TYPE_CHECKING:
     from truekeep.core.machine import Machine
+    from truekeep.core.memory_copy import CopySource
     from truekeep.memory.transaction import MemoryTransaction
     from truekeep.workspace.cards import Cards
     from truekeep.workspace.files import FileBrowser
@@ -67,7 +69,9 @@ class Workspace:
                 raise BadSetup(f"{chosen} is not a folder", hint="name the folder of a workspace")
             problem = "is not a truekeep workspace" if chosen.is_dir() else "does not exist"
             raise BadSetup(f"{chosen} {problem}", hint=_how_to_begin(chosen))
-        workspace = cls(Path(os.path.abspath(chosen)), now=now)
+        # A copy is read by the generation that is in use now, so that nobody sees parts of two.
+        chosen = Path(os.path.realpath(chosen)) if is_copy(chosen) else Path(os.path.abspath(chosen))
+        workspace = cls(chosen, now=now)
         workspace.state.check_format()
         return workspace
 
@@ -121,7 +125,12 @@ class Workspace:
     @property
     def is_canonical(self) -> bool:
         """True if this machine is the canonical host, the one that may write the workspace."""
-        return self.state.host().id == self.machine.id
+        return self.source is None and self.state.host().id == self.machine.id
+
+    @property
+    def source(self) -> CopySource | None:
+        """Whose memory this is, if it is a copy of another machine's; None on the canonical host."""
+        return self.context.source
 
     def now(self) -> datetime:
         return self.context.now()

@@ -31,6 +31,9 @@ class Contact(NamedTuple):
     problem: str = ""
     hint: str = ""
     notes: tuple[str, ...] = ()
+    memory: str = ""  # the state of memory that went or came, as its time; "" if none does by this route
+    memory_files: int = 0
+    memory_changed: int = 0
 
 
 class RouteHistory(NamedTuple):

@@ -22,7 +22,11 @@ def plan_route(name: str, via: str, options: Mapping[str, Option], *, is_host: b
         raise BadInput(f"a route by {via} needs {' and '.join(missing)}", hint="`truekeep sync add --help`")
     if via == "rsync" and not is_host:
         raise BadInput("rsync is pulled by the canonical host", hint="add this route there")
-    return Route(name, via, {key: value for key, value in options.items() if value})
+    chosen = {key: value for key, value in options.items() if value}
+    if not is_host:
+        for key in ("memory", "private"):  # the host decides what it sends
+            chosen.pop(key, None)
+    return Route(name, via, chosen)
 
 
 def plan_producer_route(state: Path, wanted: Route) -> Route:

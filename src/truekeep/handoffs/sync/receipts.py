@@ -75,6 +75,10 @@ class Signer:
         )
         return "".join(lines).encode()
 
+    def sign(self, message: bytes) -> str:
+        """The signature of any other message; each kind begins with a domain of its own."""
+        return self._private.sign(message).hex()
+
 
 class ReceiptVerifier:
     """Verifies receipts with a host's public key."""
@@ -89,10 +93,10 @@ class ReceiptVerifier:
         return {
             place
             for place, signatures in lines.items()
-            if any(self._is_signed(signature, _message(machine, place, digest)) for signature in signatures)
+            if any(self.is_signed(signature, _message(machine, place, digest)) for signature in signatures)
         }
 
-    def _is_signed(self, signature: str, message: bytes) -> bool:
+    def is_signed(self, signature: str, message: bytes) -> bool:
         from cryptography.exceptions import InvalidSignature
 
         try:
@@ -100,6 +104,14 @@ class ReceiptVerifier:
         except (InvalidSignature, ValueError):
             return False
         return True
+
+
+def is_signed(key: str, signature: str, message: bytes) -> bool:
+    """True if the host with this public key signed a message."""
+    try:
+        return ReceiptVerifier(key).is_signed(signature, message)
+    except BadInput:
+        return False
 
 
 def parse_receipt(receipt: bytes) -> dict[str, list[str]]:

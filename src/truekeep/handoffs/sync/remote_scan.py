@@ -102,6 +102,24 @@ tell() {
 """
 
 
+_COPY = r"""
+# Tells which state of memory was sent to this machine, and notes that it is still the latest one, if it is.
+memory() {
+  to=${XDG_STATE_HOME:-$HOME/.local/state}/truekeep/copy/incoming
+  case $to in *[[:cntrl:]]*) return 0 ;; esac
+  (umask 077; mkdir -p "$to/objects" 2>/dev/null)
+  say "d $to"
+  if [ -L "$to" ] || [ ! -f "$to/manifest" ]; then return 0; fi
+  held=$(head -c 64 "$to/manifest" 2>/dev/null)
+  say "c $held"
+  if [ "$held" = "$1" ]; then
+    umask 077
+    if printf '%s\n' "$2" >"$to/head.json.new" 2>/dev/null; then mv -f "$to/head.json.new" "$to/head.json"; fi
+  fi
+}
+"""
+
+
 class Receipt(NamedTuple):
     """A processed handoff, with what the other machine needs to identify its own copy."""
 
@@ -135,6 +153,8 @@ class RemoteScan(NamedTuple):
     unmoved: Mapping[str, str]  # filed handoffs that were not moved, by path: "changed" or "stuck"
     odd: tuple[tuple[str, str], ...]  # inbox and warning code
     is_whole: bool  # False if a limit cut it short
+    incoming: str = ""  # the folder for memory there; "" if it was not asked
+    memory: str = ""  # the state of memory that was sent there last
 
 
 def folder_of(root: str, inbox: str) -> str:
@@ -144,17 +164,29 @@ def folder_of(root: str, inbox: str) -> str:
 # --- Script ---------------------------------------------------------------------------------------------------------
 
 
-def render_script(patterns: Sequence[str], inboxes: Iterable[str], receipts: Iterable[Receipt], *, mark: str) -> bytes:
-    """The script. It is one block, so a shell that got half of it does nothing; and nothing in it reads its input."""
+def render_script(
+    patterns: Sequence[str],
+    inboxes: Iterable[str],
+    receipts: Iterable[Receipt],
+    *,
+    mark: str,
+    memory: tuple[str, str] | None = None,
+) -> bytes:
+    """The script. It is one block, so a shell that got half of it does nothing; and nothing in it reads its input.
+
+    `memory` is the latest state of memory and its head: whoever has this state is told that it is the latest.
+    """
     folders = " ".join(_quote(inbox) for inbox in inboxes)
     lines = [
         _WORDS,
+        *((_COPY,) if memory is not None else ()),
         f"most={MAX_FILES + 1}",
         "{",
         f"say {_quote(f'truekeep {mark}')}",
         'say "m $(uname -n)"',
         'say "t $(date +%s)"',
         *_puts(receipts),
+        *((f"(memory {_quote(memory[0])} {_quote(memory[1])})",) if memory is not None else ()),
         "{ :",
         *(f'for found in {render_pattern(pattern)}; do look "$found" {folders}; done' for pattern in patterns),
         f"}} | head -n {MAX_LINES + 1}",
@@ -211,7 +243,7 @@ def parse_survey(answer: bytes, inboxes: Iterable[str], *, mark: str) -> RemoteS
     if not started or not ended:
         raise NoAnswer((before or rest).strip()[:200], is_started=bool(started))
     known = set(inboxes)
-    machine, root, inbox = "", "", ""
+    machine, root, inbox, incoming, memory = "", "", "", "", ""
     times: list[int] = []
     origins: dict[str, str] = {}
     files: dict[tuple[str, str, str], RemoteHandoff] = {}
@@ -239,11 +271,15 @@ def parse_survey(answer: bytes, inboxes: Iterable[str], *, mark: str) -> RemoteS
             odd.append((folder_of(root, inbox), value))
         elif kind == "m":
             machine = value
+        elif kind == "d" and not incoming:
+            incoming = value if _is_path(value) else ""
+        elif kind == "c" and not memory:
+            memory = value
         elif kind == "t" and value.isascii() and value.isdigit():
             times.append(int(value[:18]))
     is_whole = len(lines) <= MAX_LINES and all(count <= MAX_FILES for count in counts.values())
     between = (times[0], times[-1]) if times else (0, 0)
-    return RemoteScan(machine, between, origins, tuple(files.values()), unmoved, tuple(odd), is_whole)
+    return RemoteScan(machine, between, origins, tuple(files.values()), unmoved, tuple(odd), is_whole, incoming, memory)
 
 
 def _is_path(path: str) -> bool:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.bugs import note_bug
@@ -17,6 +17,10 @@ from truekeep.handoffs.sync.contact_history import Contact, write_contact
 from truekeep.handoffs.sync.mirror import slug
 from truekeep.handoffs.sync.processes import ToolMissing
 from truekeep.handoffs.sync.routes import Route
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.copy_install import CopyReport, PublicationSource
+    from truekeep.handoffs.sync.publication_store import Publication
 
 MAX_PARALLEL_ROUTES = 16
 LOCK = "sync.lock.d"
@@ -33,6 +37,8 @@ class LocalMachine(NamedTuple):
     settle: float  # seconds that a file must be unchanged
     seconds: float = STEP_TIMEOUT
     id: str = ""  # does not change with the machine's name
+    publish: Callable[[Route], Publication] | None = None  # on the host: publishes memory for the machines of a route
+    receive: Callable[[PublicationSource, Route], CopyReport | None] | None = None  # on others: installs what came
 
     @property
     def folder(self) -> str:

@@ -41,6 +41,17 @@ def ssh_command(route: Route) -> list[str]:
     return [*command, "-p", str(port)] if port else command
 
 
+def rsync_host(host: str) -> str:
+    """A host as rsync writes it: an address with colons in brackets."""
+    user, at, name = host.rpartition("@")
+    return f"{user}{at}[{name}]" if ":" in name and not name.startswith("[") else host
+
+
+def remote_shell(route: Route) -> str:
+    """rsync's option for ssh with the options of a route."""
+    return "--rsh=" + " ".join("'" + word.replace("'", "''") + "'" for word in ssh_command(route))
+
+
 _MEANINGS = (
     ("host identification has changed", "the host key of {host} has changed",
      "if it was reinstalled, run `ssh-keygen -R {key}` and then `{ssh}`; if not, another machine may be posing as it"),

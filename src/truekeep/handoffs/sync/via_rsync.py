@@ -18,7 +18,7 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.errors import BadSetup
@@ -28,6 +28,7 @@ from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Arrivals, Mirror, RemoteRepository, name_repository, unwanted
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
+from truekeep.handoffs.sync.push_memory import publish_for, push_memory
 from truekeep.handoffs.sync.remote_scan import (
     MAX_FILES,
     NoAnswer,
@@ -40,8 +41,11 @@ from truekeep.handoffs.sync.remote_scan import (
 )
 from truekeep.handoffs.sync.routes import Route
 from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
-from truekeep.handoffs.sync.ssh import FAILED, host_of, ssh_command, unreachable
+from truekeep.handoffs.sync.ssh import FAILED, host_of, remote_shell, rsync_host, ssh_command, unreachable
 from truekeep.text.unicode import printable
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.publication import Head
 
 QUARANTINE = "quarantine"
 MEMORY = "seen.json"
@@ -97,12 +101,14 @@ def contact(route: Route, here: LocalMachine) -> Contact:
     mirror = Mirror.of(here.state, route.name)
     seen = _still_kept(read_memory(mirror.base), mirror)
     receipts = {key: _receipt(key, item) for key, (item, is_done) in seen.items() if is_done}
-    survey, said = _ask(route, here, host, receipts.values())
+    published, unpublished = publish_for(route, here)
+    head = published.head if published is not None else None
+    survey, said = _ask(route, here, host, receipts.values(), head)
     known = {key: item for key, (item, _) in seen.items()}
     plan = plan_fetch(known, survey, settle=here.settle)
     if plan.settling and here.settle <= _MAX_SETTLE_WAIT:  # just written: wait, as ingest does
         time.sleep(here.settle + 1)  # the times are whole seconds
-        survey, said = _ask(route, here, host, receipts.values())
+        survey, said = _ask(route, here, host, receipts.values(), head)
         plan = plan_fetch(known, survey, settle=here.settle)
     machine = printable(survey.machine).strip()[:80] or route.name
     moved = [
@@ -110,16 +116,20 @@ def contact(route: Route, here: LocalMachine) -> Contact:
         for key, item in receipts.items()
         if key not in plan.seen and f"{item.folder}/{item.name}" not in survey.unmoved
     ]
-    notes = [*_notes(survey, machine, said), *plan.notes]
+    notes = [*_notes(survey, machine, said), *plan.notes, *unpublished]
     try:
         brought, waiting = _fetch(route, here, host, mirror, machine, survey, plan, notes)
     finally:
         with suppress(OSError):  # only means fetching again
             write_memory(mirror.base, plan.seen)
+    if published is not None and survey.incoming and survey.memory != published.head.manifest:
+        notes += push_memory(route, here, host, machine, survey.incoming, published)
     return Contact(
         route.name,
         "",
         True,
+        memory=head.as_of if head is not None else "",
+        memory_files=head.files if head is not None else 0,
         brought=brought,
         receipts=len(moved),
         waiting=plan.settling + waiting,
@@ -131,11 +141,14 @@ def contact(route: Route, here: LocalMachine) -> Contact:
 # --- Scan -----------------------------------------------------------------------------------------------------------
 
 
-def _ask(route: Route, here: LocalMachine, host: str, receipts: Iterable[Receipt]) -> tuple[RemoteScan, str]:
+def _ask(
+    route: Route, here: LocalMachine, host: str, receipts: Iterable[Receipt], head: Head | None = None
+) -> tuple[RemoteScan, str]:
     """Scan the machine. Returns the scan and the last line of its error output."""
     mark = secrets.token_hex(8)
     inboxes = tuple(dict.fromkeys(here.writers.values()))
-    script = render_script(route.texts("repos"), inboxes, receipts, mark=mark)
+    memory = (head.manifest, head.render().decode().strip()) if head is not None else None
+    script = render_script(route.texts("repos"), inboxes, receipts, mark=mark, memory=memory)
     command = [*ssh_command(route), "--", host, "sh -s"]
     ran = _run_limited(command, most=MAX_SCAN_BYTES, seconds=here.seconds, given=script)
     if ran.code in (FAILED, -1):
@@ -289,11 +302,9 @@ def _pull(route: Route, here: LocalMachine, host: str, some: Sequence[RemoteHand
     os.mkdir(folder / "come", 0o700)
     os.mkdir(folder / "coming", 0o700)
     names = b"".join(os.fsencode(f"{found.folder}/{found.name}"[1:]) + b"\0" for found in some)
-    user, at, name = host.rpartition("@")
-    there = f"{user}{at}[{name}]" if ":" in name and not name.startswith("[") else host
+    there = rsync_host(host)
     command = [
-        "rsync",
-        "--rsh=" + " ".join("'" + word.replace("'", "''") + "'" for word in ssh_command(route)),
+        "rsync", remote_shell(route),
         "--files-from=-", "--from0", "--relative", "--no-implied-dirs", "--times", "--no-recursive", "--no-links",
         "--no-devices", "--no-specials", "--no-perms", "--no-owner", "--no-group", "--chmod=D700,F600", "--whole-file",
         "--no-inplace", "--no-partial", f"--temp-dir={folder / 'coming'}", f"--max-size={MAX_FILE_BYTES}",

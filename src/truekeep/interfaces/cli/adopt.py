@@ -66,7 +66,8 @@ def adopt(opened: Workspace | None, harness: str, given: str | None, repository:
 
     Example: truekeep adopt claude --dry-run
     """
-    import_notes = opened.handoffs.adopt if opened is not None else producer.adopt
+    is_own = opened is not None and opened.source is None  # not a copy
+    import_notes = opened.handoffs.adopt if opened is not None and is_own else producer.adopt
     folder, root = (Path(path).expanduser() if path else None for path in (given, repository))
     with ProgressDisplay(f"reading the notes of {harness}"):
         done, skipped = import_notes(harness, given=folder, repository=root, dry_run=dry_run)
@@ -76,7 +77,7 @@ def adopt(opened: Workspace | None, harness: str, given: str | None, repository:
     def render() -> Iterator[Shown]:
         yield from _render_notes(done, dry_run=dry_run)
         yield from _render_total(done, skipped, dry_run=dry_run)
-        if opened is not None and not dry_run and any(item.outcome == "left" for item in done):
+        if is_own and not dry_run and any(item.outcome == "left" for item in done):
             yield "next: run `truekeep ingest` to file them; doubtful ones go to review"
         if not done and not skipped:
             yield f"{harness} has no notes of its own here; looked in {given or _FOLDERS[harness]}"

@@ -10,8 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from truekeep.core.default_workspace import find_chosen
-from truekeep.core.errors import BadInput, BadSetup
+from truekeep.core.errors import BadInput, BadSetup, TruekeepError
 from truekeep.core.file_io import read_regular
+from truekeep.core.memory_copy import has_news
 from truekeep.core.repository import find_top
 from truekeep.core.state_dir import STATE
 from truekeep.interfaces.cli.complete_values import complete_folders
@@ -20,6 +21,7 @@ from truekeep.workspace.workspace import Workspace, default_path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_TELL_SOURCE = ("search", "get", "wake", "status", "receive", "run")  # they tell it themselves, or it says nothing
 _OPENED = "truekeep.opened"  # key in click's context: the workspaces opened by this command
 _JSON = "truekeep.json"  # key in click's context: True with --json
 
@@ -101,11 +103,25 @@ def has_workspace(ctx: click.Context, workspace: str | None) -> bool:
 def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
     """The workspace that this command is about."""
     chosen = named_workspace(ctx, workspace)
+    if not chosen and has_news() and ctx.info_name != "receive":
+        _install_news()
     opened = Workspace.open(Path(chosen) if chosen else None)
+    if opened.source is not None and ctx.info_name not in _TELL_SOURCE:
+        opened.notices.append(f"memory {opened.context.source_note}")
     ctx.call_on_close(lambda: _print_notices(opened))
     ctx.call_on_close(opened.close)
     ctx.meta.setdefault(_OPENED, []).append(opened)
     return opened
+
+
+def _install_news() -> None:
+    """Install the copy of memory that the host sent here. If that fails, the earlier copy answers."""
+    from truekeep.workspace.receiving import receive_sent  # heavy, and seldom needed
+
+    try:
+        receive_sent()
+    except TruekeepError as error:
+        print_note(f"{error.message}; {error.hint}")
 
 
 def workspace_if_any(ctx: click.Context, workspace: str | None) -> Workspace | None:

@@ -217,4 +217,5 @@ def _render_excerpt(excerpt: Excerpt) -> Iterator[Shown]:
         tail += f" · {many(len(excerpt.verdicts), 'claim')} checked {local_minute(excerpt.checked_at)}"
     elif excerpt.unchecked:
         tail += f" · claims {excerpt.unchecked}"
+    tail += f" · {excerpt.source}" if excerpt.source else ""
     yield Aside(style(f"[{tail}]", dim=True))

@@ -53,6 +53,7 @@ def serve(
 
     with open_workspace(ctx, workspace) as opened:
         path = Path(opened.path)
+        read_only = read_only or opened.source is not None  # a copy is only read
     address = parse_address(host)
     if not address.is_loopback and not read_only:
         raise BadInput(

@@ -22,9 +22,11 @@ from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import note, style
 from truekeep.workspace.machine_role import check_side, side_of
+from truekeep.workspace.receiving import receive_sent
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact, RouteHistory
+    from truekeep.handoffs.sync.copy_install import CopyReport
     from truekeep.handoffs.sync.runner import LocalMachine
     from truekeep.workspace.workspace import Workspace
 
@@ -70,6 +72,15 @@ def _checked_side(opened: Workspace | None) -> LocalMachine:
 @click.option(
     "--host-key", metavar="KEY", help="On a producer: the host's key, as printed there by `truekeep sync key`."
 )
+@click.option(
+    "--memory/--no-memory", default=True, help="On the host: also send a read-only copy of memory. [default: yes]"
+)
+@click.option(
+    "--private",
+    multiple=True,
+    metavar="GLOB",
+    help="On the host: files that this route never sends, besides those of the configuration; may be repeated.",
+)
 @in_workspace_if_any
 def add(opened: Workspace | None, name: str, via: str, **options: Any) -> None:
     """Add a route for handoffs to this host, or from this machine.
@@ -105,6 +116,29 @@ def key(opened: Workspace | None) -> None:
         raise BadSetup(f"this machine ({side.machine}) is not the canonical host", hint="run it there")
     public = read_signer().public
     emit("sync-key", {"key": public}, [public])
+
+
+@sync.command()
+@in_workspace_if_any
+def receive(_: Workspace | None) -> None:
+    """Install the copy of memory that the host sent to this machine by rsync.
+
+    The host starts this over ssh. Where it cannot, the next command that reads memory does it.
+
+    Example: truekeep sync receive
+    """
+    with ProgressDisplay("installing the copy") as display:
+        report = receive_sent(lambda _, done, total: display.count(done, total))
+    emit("sync-receive", report, _render_received(report))
+
+
+def _render_received(report: CopyReport | None) -> Iterator[Shown]:
+    if report is None:
+        yield "the host sent no memory here; on the host: `truekeep sync add NAME --via rsync --host USER@HOST`"
+        return
+    what = "nothing new" if report.changed < 0 else f"{many(report.changed, 'file')} changed"
+    yield f"{style('received', fg='green')} {many(report.files, 'file')}, {what}"
+    yield from map(note, report.notes)
 
 
 @sync.command()

@@ -220,6 +220,9 @@ def shown_excerpt(excerpt: Excerpt) -> Reply:
         data |= {"truncated": True, "nextFrom": following}
     about = [f"{path}, lines {excerpt.first} to {last}" if count else path, excerpt.store, shown_age(excerpt.age_days)]
     about += [f"repository {repository}"] if repository else []
+    if excerpt.source:
+        about.append(one_line(excerpt.source, 300))
+        data["source"] = about[-1]
     data |= _shown_verdicts(excerpt.verdicts, excerpt.checked_at, excerpt.unchecked)
     told = _told_verdicts(excerpt.verdicts, excerpt.unchecked)
     parts = [NOTICE, f"{' · '.join(about)}\n{_quoted(text)}{told}", more]

@@ -20,6 +20,7 @@ from truekeep import __version__
 from truekeep.core.bugs import note_bug
 from truekeep.core.dates import as_stamp, parse_since, shown_age
 from truekeep.core.errors import BadInput, NotFound, StorageFailed, TruekeepError, hint_for, is_database_error
+from truekeep.core.memory_copy import live_path
 from truekeep.core.model import OPENCLAW_INBOX
 from truekeep.core.repository import repository_name
 from truekeep.core.state_dir import STATE
@@ -109,7 +110,7 @@ class MemoryTools:
 
     def _fresh(self) -> Workspace:
         """A workspace for one call, because other programs write between calls."""
-        return Workspace.open(self._workspace.path)
+        return Workspace.open(Path(live_path(self._workspace.path)))
 
     # The tools.
 
@@ -218,7 +219,7 @@ class MemoryTools:
             writer = self._writer or writer_for(client, workspace.config.writers)
             path, filing = workspace.handoffs.write(text, writer=writer, root=self._root)
             host = workspace.state.host()
-            is_here = host.id == workspace.machine.id
+            is_here = workspace.is_canonical
             left = str(path.relative_to(workspace.path)) if path.is_relative_to(workspace.path) else str(path)
         hints = [finding for finding in filing.findings if finding not in filing.blocking]
         there = printable(host.name) if host.id else "the canonical host (there is none now)"
@@ -270,7 +271,7 @@ class MemoryTools:
         index = self._workspace.search.status()
         with self._fresh() as workspace:
             host, drafts = workspace.state.host(), len(workspace.review.drafts())
-            is_here = host.id == workspace.machine.id
+            is_here = workspace.is_canonical
         data = {
             "workspace": one_line(str(self._workspace.path), 300),
             "version": __version__,
@@ -295,6 +296,9 @@ class MemoryTools:
             f"drafts that wait for a person: {drafts}",
             f"canonical host: {host.name} ({_which(host.id, is_here=is_here)})",
         ]
+        if source := self._workspace.context.source_note:
+            data["source"] = one_line(source, 300)
+            lines.append(f"a copy {source}")
         lines += [f"the index has a problem: {index.problem}"] if index.problem else []
         return Reply(said("\n".join(lines)), data)
 
@@ -344,9 +348,9 @@ def _which(machine_id: str, *, is_here: bool) -> str:
 
 
 def _mark_settings(workspace: Workspace) -> tuple[int, ...]:
-    """A stamp that changes when the configuration is edited."""
+    """A stamp that changes when the configuration is edited, or a later copy of memory has come."""
     try:
-        info = os.stat(workspace.path / STATE / "config.toml")
+        info = os.stat(os.path.join(live_path(workspace.path), STATE, "config.toml"))
     except OSError:
         return ()
     return info.st_dev, info.st_ino, info.st_mtime_ns, info.st_size

@@ -39,6 +39,7 @@ from truekeep.core.errors import (
     hint_for,
     is_database_error,
 )
+from truekeep.core.memory_copy import live_path, read_source
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.interfaces.web.auth import FORM, MAX_FORM_BYTES, Keys, parse_fields, typed_in
 from truekeep.interfaces.web.change_polling import word_of
@@ -75,7 +76,7 @@ class Site:
     """The web site of one workspace."""
 
     def __init__(self, path: Path, keys: Keys, *, read_only: bool = False) -> None:
-        self.path = path
+        self._path = path
         self.keys = keys
         self.read_only = read_only
         self._room = CapacityLimiter(
@@ -106,6 +107,11 @@ class Site:
         self._templates.tests |= {"worded": _is_worded, "far": _is_far}
         self._templates.globals |= {"version": __version__, "read_only": read_only}
 
+    @property
+    def path(self) -> Path:
+        """The workspace; of a copy, the state that is in use now."""
+        return Path(live_path(self._path))
+
     @contextmanager
     def borrow(self) -> Iterator[Workspace]:
         """A workspace for one request. After an error it is closed, and the next request opens a new one.
@@ -132,10 +138,11 @@ class Site:
 
     def _mark(self) -> object:
         """A stamp that changes when an open workspace must be reopened."""
-        found: list[object] = []
+        path = self.path
+        found: list[object] = [path]
         for name in ("config.toml", "ledger.sqlite"):
             try:
-                info = os.stat(self.path / STATE / name)
+                info = os.stat(path / STATE / name)
             except OSError:
                 found.append(None)
                 continue
@@ -169,6 +176,13 @@ class Site:
             self._noticed.clear()
         return found
 
+    def _source(self) -> tuple[str, str]:
+        """Of a copy: whose memory it is and of when, and a warning if it is stale."""
+        workspace: Workspace | None = getattr(self._lent, "workspace", None)
+        source = workspace.source if workspace is not None else read_source(self.path)
+        now = datetime.now(UTC)
+        return (source.in_words(now), source.warning(now)) if source is not None else ("", "")
+
     # Answers.
 
     def render(self, request: Request, name: str, *, status: int = 200, **given: Any) -> HTMLResponse:
@@ -181,6 +195,7 @@ class Site:
             "path": request.scope["path"],
             "told": told,
             "notices": self._notices(request),
+            "source": self._source(),
             "news": getattr(request.state, "news", ""),
             **given,
         }

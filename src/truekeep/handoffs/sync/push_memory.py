@@ -1,0 +1,89 @@
+"""Sends the host's memory to a machine by rsync over ssh: objects first, the head last.
+
+The ssh call that looks for handoffs also says which state that machine has, so nothing new costs no call at all. Else
+rsync brings the objects that are missing there, and a second call of ssh puts the head in its place and lets truekeep
+there install it. Where it cannot be started so, that machine installs it itself when its memory is next asked for.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from truekeep.core.errors import TruekeepError
+from truekeep.handoffs.sync.processes import run_tool
+from truekeep.handoffs.sync.publication import OBJECTS
+from truekeep.handoffs.sync.runner import Unreachable
+from truekeep.handoffs.sync.ssh import FAILED, remote_shell, rsync_host, ssh_command, unreachable
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.publication_store import Publication
+    from truekeep.handoffs.sync.routes import Route
+    from truekeep.handoffs.sync.runner import LocalMachine
+
+_INSTALL = """
+umask 077
+cd {folder} || exit 9
+printf '%s\\n' {route} >route.json.new && mv -f route.json.new route.json || exit 9
+printf '%s\\n' {head} >head.json.new && mv -f head.json.new head.json || exit 9
+printf '%s' {manifest} >manifest.new && mv -f manifest.new manifest || exit 9
+PATH=$HOME/.local/bin:$PATH
+command -v truekeep >/dev/null 2>&1 || exit 8
+truekeep sync receive </dev/null >/dev/null 2>&1 || exit 8
+"""
+
+
+def publish_for(route: Route, here: LocalMachine) -> tuple[Publication | None, list[str]]:
+    """The host's publication, if this route sends memory; and a note if there is none because of an error."""
+    if here.publish is None or route.options.get("memory") is not True:
+        return None, []
+    try:
+        return here.publish(route), []
+    except TruekeepError as error:
+        return None, [f"memory was not published for other machines: {error.message}"]
+
+
+def push_memory(
+    route: Route, here: LocalMachine, host: str, machine: str, folder: str, published: Publication
+) -> list[str]:
+    """Send a publication to the folder for it on a machine. Gives notes."""
+    _send_objects(route, here, host, folder, published)
+    head = published.head
+    given = {"repos": route.texts("repos"), "every": route.number("every", 0) or None}
+    script = _INSTALL.format(
+        folder=shlex.quote(folder),
+        route=shlex.quote(json.dumps({key: value for key, value in given.items() if value is not None})),
+        head=shlex.quote(head.render().decode().strip()),
+        manifest=shlex.quote(head.manifest),
+    )
+    ran = run_tool([*ssh_command(route), "--", host, "sh -s"], seconds=here.seconds, given=script.encode())
+    if ran.code in (FAILED, -1):
+        raise unreachable(host, ran, port=route.number("port", 0))
+    if ran.code == 8:
+        return [f"{machine} has the memory, and installs it when `truekeep` is next used there"]
+    if not ran.ok:
+        raise Unreachable(f"memory could not be written on {host}: {ran.last_words}", "check its disk and permissions")
+    return []
+
+
+def _send_objects(route: Route, here: LocalMachine, host: str, folder: str, published: Publication) -> None:
+    """Send the objects that are not there yet. They are named by their digests, so one that is there is the same."""
+    names = "".join(f"{name}\0" for name in published.objects).encode()
+    command = [
+        "rsync", remote_shell(route), "--files-from=-", "--from0", "--no-recursive", "--no-links", "--no-perms",
+        "--no-owner", "--no-group", "--chmod=D700,F600", "--whole-file", "--ignore-existing", "--protect-args",
+        "--timeout=60",
+        f"{published.folder / OBJECTS}/", f"{rsync_host(host)}:{folder}/{OBJECTS}/",
+    ]  # fmt: skip
+    ran = run_tool(command, seconds=here.seconds * 5, given=names)
+    if ran.ok:
+        return
+    said = ran.err.lower()
+    if "no space left" in said or "quota exceeded" in said:
+        raise Unreachable(f"no space left on {host} for the copy of memory", "free some space there; its copy stays")
+    if ran.code in (FAILED, -1):
+        raise unreachable(host, ran, port=route.number("port", 0))
+    raise Unreachable(
+        f"memory could not be sent to {host}: {ran.last_words or f'exit {ran.code}'}", "the next run tries again"
+    )

@@ -1,0 +1,156 @@
+"""Publishes the canonical host's memory for copies on other machines: which files, and what the host knows about them.
+
+Besides the memory files go the leases of the canonical host, the decay record, the verdicts of the last check, and the
+repository and day of lines that only the ledger knows. The ledger, transcripts, drafts in review, other configuration
+and everything that is private stay here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from truekeep.core import file_io
+from truekeep.core.errors import NotCanonical
+from truekeep.core.file_io import ChangedSince, UnsafePath
+from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, person
+from truekeep.core.memory_copy import EVERY_MINUTES
+from truekeep.core.state_dir import STATE
+from truekeep.handoffs.sync.publication_store import Describe, HostIdentity, MemorySource, Publication, PublicationStore
+from truekeep.handoffs.sync.receipts import read_signer
+from truekeep.memory.file_scan import iter_files, stat_of, store_of
+from truekeep.verify.claim import VERSION
+from truekeep.verify.results import LineOrigin, digest_text, read_verdicts
+from truekeep.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.routes import Route
+
+FOLDER = "published"
+STATE_DOCUMENTS = ("HANDOVER.md", "HEARTBEAT.md", "AGENTS.md", "IDENTITY.md", "SOUL.md")  # read by no scan of memory
+_publishing = threading.Lock()  # routes run in parallel
+
+
+def publisher(path: Path) -> Callable[[Route], Publication]:
+    """A function that publishes the memory of a workspace for the machines of a route, and gives what is published.
+
+    Routes that withhold the same files share one publication, which is made once in each run.
+    """
+    made: dict[tuple[str, ...], Publication] = {}
+
+    def publish(route: Route) -> Publication:
+        withheld = private_for(route)
+        with _publishing:
+            if withheld not in made:
+                with Workspace.open(path) as workspace:
+                    made[withheld] = publish_memory(workspace, withheld)
+            return made[withheld]
+
+    return publish
+
+
+def private_for(route: Route) -> tuple[str, ...]:
+    """What a route withholds besides the configured list: its own list, and USER.md from another person's login."""
+    login = route.text("host").rpartition("@")[0] if route.via == "rsync" else ""
+    return tuple(sorted({*route.texts("private"), *(("USER.md",) if login and login != person() else ())}))
+
+
+def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Publication:
+    """Publish the state of memory now, as one whole: no other truekeep writes meanwhile."""
+    context = workspace.context
+    if not workspace.is_canonical:
+        raise NotCanonical(f"this machine ({workspace.machine.name}) may not publish memory", hint="run it on the host")
+    key = hashlib.sha256("\0".join(withheld).encode()).hexdigest()[:10] if withheld else "all"
+    signer = read_signer()
+    with context.writing("publish memory", patient=True):
+        lease = context.state.host_status().canonical
+        host = HostIdentity(workspace.machine.id, workspace.machine.name, lease.generation if lease else 1)
+        store = PublicationStore(context.state.path / FOLDER / key)
+        patterns = (*context.config.sync.private, *withheld)
+        described: dict[str, Describe] = {
+            f"{STATE}/host-verdicts.json": lambda paths: _json(_verdicts(workspace, paths)),
+            f"{STATE}/host-origins.json": lambda paths: _json(_origins(workspace, paths)),
+            f"{STATE}/host-settings.json": lambda _: _json(_settings(workspace)),
+        }
+        return store.publish(iter_sources(workspace), described, patterns, host, signer, at=context.stamp())
+
+
+def iter_sources(workspace: Workspace) -> Iterator[MemorySource]:
+    """Every file that may be published, private or not."""
+    root = workspace.path
+    for file in iter_files(str(root)):
+        yield MemorySource(file.path, file.stat, _reader(workspace, file.path))
+    for name in STATE_DOCUMENTS:
+        with suppress(OSError):
+            yield MemorySource(name, stat_of(os.lstat(root / name)), _reader(workspace, name))
+    yield from _state_files(workspace)
+
+
+def _reader(workspace: Workspace, path: str) -> Callable[[], bytes | None]:
+    def read() -> bytes | None:
+        try:
+            stored = workspace.context.vault.read(path)
+        except (UnsafePath, ChangedSince, OSError):
+            return None
+        return stored.data if stored is not None else None
+
+    return read
+
+
+def _state_files(workspace: Workspace) -> Iterator[MemorySource]:
+    folder = workspace.state.path
+    names = [HOST_FILE, "decay.toml"]
+    with suppress(OSError):
+        names += [f"{HOSTS_FOLDER}/{name}" for name in sorted(os.listdir(folder / HOSTS_FOLDER))]
+    for name in names:
+        with suppress(OSError):
+            stat = stat_of(os.lstat(folder / name))
+            yield MemorySource(f"{STATE}/{name}", stat, _plain_reader(folder / name))
+
+
+def _plain_reader(path: Path) -> Callable[[], bytes | None]:
+    def read() -> bytes | None:
+        with suppress(OSError):
+            return file_io.read_regular(path, follow=False)
+        return None
+
+    return read
+
+
+def _json(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _verdicts(workspace: Workspace, paths: Collection[str]) -> dict[str, object]:
+    """The stored verdicts of these memories, each with the digest of the text that it is about."""
+    rows = read_verdicts(str(workspace.state.path / "facts.sqlite"), paths)
+    return {"version": VERSION, "memories": rows}
+
+
+def _origins(workspace: Workspace, paths: Collection[str]) -> dict[str, object]:
+    """The repository and time of each line, for those of these memories of which only the ledger knows it."""
+    ledger = workspace.context.ledger
+    listed = sorted(paths)
+    documents = [path for path in listed if store_of(path) == "documents" and ledger.last_digest(path) is not None]
+    repaired = ledger.last_repairs([path for path in listed if store_of(path) == "cards"])
+    found: dict[str, object] = {}
+    for memory in workspace.verification.reader.read_all([*documents, *repaired]):
+        if any(line != LineOrigin() for line in memory.lines):
+            found[memory.path] = [digest_text(memory.text), list(memory.origin), [list(line) for line in memory.lines]]
+    return found
+
+
+def _settings(workspace: Workspace) -> dict[str, object]:
+    """The settings of the host that readers need."""
+    config = workspace.config
+    return {
+        "heartbeat_minutes": config.limits.heartbeat_minutes,
+        "decay": config.decay._asdict(),
+        "every": EVERY_MINUTES,
+    }
