@@ -110,7 +110,7 @@ def test_a_laptop_writes_nothing_but_handoffs(laptop: Laptop) -> None:
     laptop.sync()
     before = laptop.memory()
     app = laptop.ssh.base / "repos" / "app"
-    for verb in (("ingest",), ("card", "confirm", "staging-proxy"), ("host", "release"), ("undo", "1", "--yes")):
+    for verb in (("ingest",), ("card", "confirm", "staging-proxy"), ("undo", "1", "--yes")):
         done = laptop.run(*verb)
         assert (done.returncode, "a copy of the memory of" in done.stderr) == (4, True), (verb, done)
     for verb in (("tidy", "decay"), ("verify", "--fix"), ("index",), ("tidy", "duplicates")):

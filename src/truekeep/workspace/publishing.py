@@ -74,9 +74,9 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Publ
         store = PublicationStore(context.state.path / FOLDER / key)
         patterns = (*context.config.sync.private, *withheld)
         described: dict[str, Describe] = {
-            f"{STATE}/host-verdicts.json": lambda paths: _json(_verdicts(workspace, paths)),
-            f"{STATE}/host-origins.json": lambda paths: _json(_origins(workspace, paths)),
-            f"{STATE}/host-settings.json": lambda _: _json(_settings(workspace)),
+            f"{STATE}/known-verdicts.json": lambda paths: _json(_verdicts(workspace, paths)),
+            f"{STATE}/known-origins.json": lambda paths: _json(_origins(workspace, paths)),
+            f"{STATE}/known-settings.json": lambda _: _json(_settings(workspace)),
         }
         return store.publish(iter_sources(workspace), described, patterns, host, signer, at=context.stamp())
 

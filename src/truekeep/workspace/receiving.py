@@ -99,12 +99,12 @@ def complete_copy(
 ) -> None:
     """Make a new generation ready to be read."""
     state = made.path / STATE
-    (state / "config.toml").write_text(_render_config(repositories, _read_json(state / "host-settings.json")))
+    (state / "config.toml").write_text(_render_config(repositories, _read_json(state / "known-settings.json")))
     if made.before is not None:
         _carry(made.before, made.path, made.same)
     workspace = Workspace(made.path)
     with workspace, suppress(Busy):
-        given = _read_json(state / "host-verdicts.json")
+        given = _read_json(state / "known-verdicts.json")
         if isinstance(given.get("memories"), dict):
             lease = workspace.state.host_status().canonical
             host = lease.name if lease is not None else "the host"

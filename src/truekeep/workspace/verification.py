@@ -367,7 +367,7 @@ def _origins(workspace: Workspace) -> OriginReader:
     """Where the origins of lines are read: the ledger, or in a copy what the host published."""
     if workspace.source is None:
         return LineOrigins(workspace.context)
-    return PublishedOrigins(str(workspace.path / STATE / "host-origins.json"))
+    return PublishedOrigins(str(workspace.path / STATE / "known-origins.json"))
 
 
 def _is_refuted(hit: Hit) -> bool:

@@ -35,7 +35,7 @@ _DOMAIN = b"truekeep publication\x001\x00"
 _TEXTS = ("truekeep", "host", "host_id", "as_of", "manifest", "key", "signature")  # of a head; the others are numbers
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 STATE_FILES = re.compile(
-    r"\.truekeep/(?:host|hosts/[0-9a-f]{32}\.toml|decay\.toml|host-verdicts\.json|host-origins\.json|host-settings\.json)\Z"
+    r"\.truekeep/(?:host|hosts/[0-9a-f]{32}\.toml|decay\.toml|known-verdicts\.json|known-origins\.json|known-settings\.json)\Z"
 )
 
 
