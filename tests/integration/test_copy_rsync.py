@@ -110,11 +110,12 @@ def test_a_laptop_writes_nothing_but_handoffs(laptop: Laptop) -> None:
     laptop.sync()
     before = laptop.memory()
     app = laptop.ssh.base / "repos" / "app"
-    for verb in (("ingest",), ("card", "confirm", "staging-proxy"), ("undo", "1", "--yes")):
+    refused: list[tuple[str, ...]] = [("ingest",), ("card", "confirm", "staging-proxy"), ("undo", "1")]
+    for verb in refused:
         done = laptop.run(*verb)
         assert (done.returncode, "a copy of the memory of" in done.stderr) == (4, True), (verb, done)
-    for verb in (("tidy", "decay"), ("verify", "--fix"), ("index",), ("tidy", "duplicates")):
-        laptop.run(*verb)
+    for words in ("tidy decay", "verify --fix", "index", "tidy duplicates"):
+        laptop.run(*words.split())
     left = laptop.run("checkpoint", "--summary", "tried it", "--repo", str(app), "--writer", "claude")
     assert left.returncode == 0, left
     assert list((app / ".claude/memory-handoffs").glob("*.md"))
