@@ -47,10 +47,10 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"  # numpy comes later; with more threads
 NOTE = 2_000  # characters
 NOTE_WORDS = 6_000  # different ones, in a store of notes
 LARGE_WORDS = 30_000
-FILE = 6_200  # characters of a file of five chunks
-CHUNKS_IN_FILE = 5
+FILE = 6_200  # characters of a file
 SIZES = (1_000, 10_000, 100_000)
 LARGEST = 1_000_000
+COLD_CHUNKS = 10_000
 QUERIES = 100
 LIMIT = 6
 EDITS = 7  # that a watch is to see
@@ -255,7 +255,9 @@ def stat_all(root: str) -> int:
 def bench_cold(folder: Path) -> None:
     root = folder / "cold"
     Workspace.init(root)
-    questions = write_notes(root, 5_000)[:5]
+    prose = Prose(NOTE_WORDS)
+    some = [len(split_chunks(prose.note(NOTE))) for _ in range(50)]
+    questions = write_notes(root, COLD_CHUNKS * len(some) // sum(some))[:5]
     time.sleep(SETTLED)
     truekeep = [sys.executable, "-m", "truekeep"]
     child([*truekeep, "index", "-w", str(root)])
@@ -291,8 +293,9 @@ def bench_cold(folder: Path) -> None:
         for name, found in times.items()
     ]
     table([f"a new process, {chunks:,} chunks, CPU", "least", "median", "/ bare", "/ bare, median", "memory"], rows)
-    print("  promised: a search at most 4 x the bare script")
+    print("  promised: a search at most 4 x the bare script, and at most 100 ms")
     keep("recall.cold", min(times["truekeep search"]) / min(bare), f"bare script {milliseconds(min(bare))}")
+    keep("recall.new", min(times["truekeep search"]) * 1000, f"bare script {milliseconds(min(bare))}")
 
 
 def either(question: str) -> str:
@@ -361,6 +364,8 @@ def bench_warm(folder: Path, sizes: Sequence[int]) -> None:
         before = p50
         if key := {100_000: "recall.warm", LARGEST: "recall.warm-large"}.get(size):
             keep(key, p50 * 1000, f"FTS5 asked with all words {milliseconds(median(warm.bare))}")
+        if size == LARGEST:
+            keep("recall.memory", warm.resident / 1e6, f"vectors in 8 bits {built.chunks * DIMENSIONS / 1e6:.0f} MB")
         print(f"  {built.chunks:,} chunks: built and asked", file=sys.stderr, flush=True)
         for path in (index, exact):
             os.unlink(path)
@@ -394,9 +399,10 @@ class Recording:
 
 
 def build(index: str, exact: str, lexicon: str, chunks: int) -> Built:
-    """An index of about so many chunks, from made-up files of five."""
+    """An index of about so many chunks, from made-up files."""
     prose = Prose(LARGE_WORDS)
-    files = chunks // CHUNKS_IN_FILE
+    some = [len(split_chunks(prose.note(FILE))) for _ in range(50)]
+    files = chunks * len(some) // sum(some)
     questions: list[Asked] = []
     making = 0.0
 

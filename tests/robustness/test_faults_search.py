@@ -818,7 +818,7 @@ def test_a_rebuild_without_room_leaves_nothing(memory: Place, monkeypatch: pytes
     def full(*_: Any, **__: Any) -> Any:
         raise apsw.FullError("database or disk is full")
 
-    monkeypatch.setattr("truekeep.search.workspace_files.refresh", full)
+    monkeypatch.setattr("truekeep.search.refresh.refresh", full)
     with pytest.raises(StorageFailed, match="full"):
         reindex(memory, rebuild=True)
     assert beside_index(memory) == []

@@ -7,7 +7,6 @@ what was really replaced, so an edit made at the last moment is put back instead
 
 from __future__ import annotations
 
-import ctypes
 import errno
 import fcntl
 import os
@@ -286,7 +285,7 @@ def sync_together(folders: Iterable[int]) -> None:
     assert call is not None
     for folder in {os.fstat(folder).st_dev: folder for folder in folders}.values():
         if call(folder) != 0:
-            code = ctypes.get_errno()
+            code = _error_number()
             raise OSError(code, os.strerror(code), "syncfs")
 
 
@@ -388,7 +387,7 @@ def _renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
         return False
     if call(folder, os.fsencode(old), folder, os.fsencode(new), flags) == 0:
         return True
-    code = ctypes.get_errno()
+    code = _error_number()
     if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
         return False
     if code == errno.EEXIST:
@@ -399,6 +398,8 @@ def _renameat2(folder: int, old: str, new: str, flags: int, shown: str) -> bool:
 def _library_call(name: str) -> Callable[..., int] | None:
     """A C library function that Python does not wrap; None if the library lacks it."""
     if name not in _calls:
+        import ctypes  # slow to load, and needed only to write
+
         library: Any = ctypes.CDLL(None, use_errno=True)
         call = getattr(library, name, None)
         if call is not None:
@@ -407,6 +408,13 @@ def _library_call(name: str) -> Callable[..., int] | None:
             call.restype = number
         _calls[name] = call
     return _calls[name]
+
+
+def _error_number() -> int:
+    """The error of the last call of a C library function."""
+    import ctypes
+
+    return ctypes.get_errno()
 
 
 @contextmanager

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
+from typing import Any, cast
 
 from truekeep.text.phrases import Phrases, expand_names, load_phrases
 
@@ -111,13 +112,13 @@ class ValuePatterns:
             rf"(?<![\w.])(?:{name})\b\W{{0,4}}(?:(?:{words['is']})\W{{0,3}})?(?:(?:{now})\s+)?[`*_]*\Z"
             rf"|\b(?:{name})\s+(?:{words['of']})\s+[^,;:()]{{1,60}}\s(?:{words['equals']})\s+(?:(?:{now})\s+)?[`*_]*\Z"
         )
-        self.port_in_brackets = re.compile(rf"\((?:{name}) \Z")
+        self.port_in_brackets = _late(rf"\((?:{name}) \Z")
         self.port_of = _any_case(
             rf"\A[`*_]*(?:{name})\s+`?(?P<port>\d{{2,5}})`?[`*_]*\s*(?::|=|{words['belongs']})\s+"
             r"(?P<thing>[^,;.()]{1,60})"
         )
         self.listens = _any_case(rf"\b(?:{words['listens']})\s+[`*_]*\Z")
-        self.shown_by = re.compile(
+        self.shown_by = _late(
             rf"[^`\n]{{0,80}}`?\s+(?:{words['shows']})\s+{self._article}(?P<thing>[^,;.()]{{1,60}})",
         )
 
@@ -125,7 +126,7 @@ class ValuePatterns:
         def number(least_dots: int) -> str:
             return rf"`?v?(\d+(?:\.\d+){{{least_dots},3}}){_NUMBER_END}"
 
-        self.version = re.compile(
+        self.version = _late(
             rf"(?<![\w./-])`?(?P<name>[A-Za-z][\w+-]*(?:\.js|\.io)?)`?\s+(?:{words['word']})?"
             rf"`?v?(?P<number>\d+(?:\.\d+){{0,3}}){_NUMBER_END}"
         )
@@ -141,14 +142,14 @@ class ValuePatterns:
 
     def _build_path(self, words: dict[str, str]) -> None:
         self.lies = _any_case(words["lies"])
-        self.path_first = re.compile(rf"`?\s+(?:{words['first']})(?P<thing>[^,;.()`]{{1,60}})(?=[.,;]|\Z)")
+        self.path_first = _late(rf"`?\s+(?:{words['first']})(?P<thing>[^,;.()`]{{1,60}})(?=[.,;]|\Z)")
 
     def _build_setting(self, words: dict[str, str], units: str) -> None:
         amount = (
             rf"(?:`(?P<quoted>[^`\n]{{1,80}})`|(?P<bare>\d+(?:\.\d+)?(?:\s?(?:{units}))?|{words['value']})\b(?!\.\d))"
         )
         noun = rf"(?:\s+(?:{words['noun']}))?"
-        self.setting_is = re.compile(_SETTING_NAME + noun + rf"\s*(?:{words['is']}|\s=|:)\s+" + amount)
+        self.setting_is = _late(_SETTING_NAME + noun + rf"\s*(?:{words['is']}|\s=|:)\s+" + amount)
         self.setting_changed = _any_case(
             rf"\b(?:{words['change']})\s+{self._article}{_SETTING_NAME}{noun}\s+(?:{words['change_to']}){amount}"
         )
@@ -157,9 +158,9 @@ class ValuePatterns:
         )
         self.default = _any_case(words["default"])
         self.by_default = _any_case(rf"[`*_]*\s+(?:{words['by_default']})\b")
-        self.by_default_first = re.compile(rf"[*_ ]*(?:{words['by_default_first']})")
-        self.is_set = re.compile(rf"\b(?:{words['is_set']})\b")
-        self.amount_with_unit = re.compile(rf"(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>{units})\Z")
+        self.by_default_first = _late(rf"[*_ ]*(?:{words['by_default_first']})")
+        self.is_set = _late(rf"\b(?:{words['is_set']})\b")
+        self.amount_with_unit = _late(rf"(?P<number>\d+(?:\.\d+)?)\s?(?P<unit>{units})\Z")
 
 
 @cache
@@ -167,8 +168,26 @@ def value_patterns() -> ValuePatterns:
     return ValuePatterns(load_phrases("values"))
 
 
+class LatePattern:
+    """A regular expression that is compiled when it is first used: most sentences need few of them."""
+
+    def __init__(self, pattern: str, flags: re.RegexFlag) -> None:
+        self._source = pattern, flags
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(*self._source)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiled, name)
+
+
+def _late(pattern: str, flags: re.RegexFlag = re.NOFLAG) -> re.Pattern[str]:
+    return cast("re.Pattern[str]", LatePattern(pattern, flags))
+
+
 def _any_case(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return _late(pattern, re.IGNORECASE)
 
 
 def _pairs(phrases: Phrases, name: str) -> dict[str, str]:

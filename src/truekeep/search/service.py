@@ -34,7 +34,6 @@ from truekeep.search.embedder_choice import Embedders, is_built_in
 from truekeep.search.embedders import Embedder
 from truekeep.search.index_file import IndexFile, index_in_background
 from truekeep.search.index_schema import open_index
-from truekeep.search.refresh import refresh
 from truekeep.search.scan_cache import scan_cache_of
 from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher, is_repository
 from truekeep.search.workspace_files import MemoryFileScanner
@@ -450,6 +449,8 @@ class SearchService:
                 return 0
             old = self._transcripts.find_past_age(searcher.db)
             if old:
+                from truekeep.search.refresh import refresh  # loads what masks credentials
+
                 refresh(searcher.db, Changes([], old, 0, {}), None)
         if not self._files.is_decay_applied(searcher.db):
             self._ready(transcripts=False)

@@ -23,12 +23,12 @@ from truekeep.search.decay_record import (
     is_affected_by,
     read_decay_record,
 )
-from truekeep.search.refresh import PreparedFile, RefreshReport, prepare, refresh
 
 if TYPE_CHECKING:
     import apsw
 
     from truekeep.search.embedders import Embedder
+    from truekeep.search.refresh import PreparedFile, RefreshReport
 
 
 class MemoryFileScanner:
@@ -129,6 +129,8 @@ class MemoryFileScanner:
 
         `fingerprint`: of the scan with these changes, noted once the index has all files as they were then.
         """
+        from truekeep.search.refresh import prepare, refresh  # here: a search that finds nothing new needs none of it
+
         decay, stamp = self._decay, self._stamp()
 
         def read(file: MemoryFile, known_digest: bytes | None) -> PreparedFile:

@@ -30,6 +30,7 @@ MAX_DECODED = 200
 SPACED_LETTERS = r"(?:^|[^a-z0-9])([a-z](?:[\s.,*_|/~'+:;\-]{1,4}[a-z]){3,})"
 
 _ASCII_VISIBLE = bytes(range(0x20, 0x7F)) + b"\t\n\r"
+_OWN_SIGNS = str.maketrans("", "", "▸…↳·–—")  # of our own output: text of nothing else but ASCII needs no RE2
 
 _BLOCKED = (
     (0x0000, 0x0008, "control"),
@@ -177,7 +178,7 @@ def printable(text: str, *, newlines: bool = False) -> str:
 
     It cannot be decoded again: a backslash of the text stays as it is.
     """
-    if not is_plain(text):
+    if not is_plain(text) and not is_plain(text.translate(_OWN_SIGNS)):
         text = _replace(text, _spans(text), lambda chars, _kind: "".join(map(_escape, chars)))
         text = text.replace(_BOM, "\\ufeff").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     text = text.replace("\r\n", "\n") if newlines else text.replace("\n", "\\n").replace("\t", "\\t")

@@ -12,7 +12,6 @@ from truekeep.core.model import CARDS
 from truekeep.memory.file_scan import STORES
 from truekeep.search.file_metadata import FRONT, topic_in
 from truekeep.search.searcher import STANDINGS, Filter
-from truekeep.verify.mask_credentials import mask_shown
 
 if TYPE_CHECKING:
     from truekeep.search.build import IndexReport
@@ -82,12 +81,16 @@ class MemorySearch:
 
     def topics(self, hits: Sequence[Hit]) -> dict[str, str]:
         """The topics of the files that were hit, by path, read from the beginning of each file."""
-        found: dict[str, str] = {}
+        heads: dict[str, str] = {}
         for path in {hit.path for hit in hits if hit.store != "transcripts"}:
             head = read_head(self._context.path / path, FRONT).decode("utf-8", "replace")
             if topic_in(head):
-                found[path] = topic_in(mask_shown(head, self._context.facts))
-        return found
+                heads[path] = head
+        if not heads:
+            return {}
+        from truekeep.verify.mask_credentials import mask_shown  # here: most files have no topic
+
+        return {path: topic_in(mask_shown(head, self._context.facts)) for path, head in heads.items()}
 
     def get(self, path: str, *, first: int | None = None, lines: int | None = None) -> Excerpt:
         """Some lines of a memory file, by its path or by a citation such as memory/cards/a.md#L5-L9."""
@@ -138,6 +141,8 @@ class MemorySearch:
 
 def _disagreements(hits: Sequence[Hit]) -> list[str]:
     """A note for each thing to which two cards among the hits give different values: a port, a version, a setting."""
+    if len({hit.path for hit in hits if hit.path.startswith(f"{CARDS}/")}) < 2:
+        return []
     from truekeep.memory.values import agree, find_values  # not needed to start, and heavy
 
     said: dict[tuple[str, str], tuple[Hit, str]] = {}

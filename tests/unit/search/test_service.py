@@ -1035,11 +1035,24 @@ def test_an_index_for_words_alone_fits_settings_for_words_alone(memory: Place) -
 
 
 def test_searching_loads_little() -> None:
-    """A new process pays for what it imports; numpy and httpx are not needed to ask."""
-    loaded = "'numpy' in sys.modules, 'httpx' in sys.modules"
-    script = f"import sys, truekeep.interfaces.cli.search, truekeep.search.service; print({loaded})"
+    """A new process pays for what it imports."""
+    heavy = {"numpy", "httpx", "ctypes", "hashlib", "re2", "truekeep.search.refresh", "truekeep.text.secrets.scanner"}
+    script = "import sys, truekeep.interfaces.cli.search, truekeep.workspace.search, truekeep.search.service;"
+    script += f"print(sorted({heavy} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
+    assert done.stdout == "[]\n"
+
+
+def test_a_search_that_finds_nothing_new_loads_little(memory: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not what reads and cuts up files, nor what writes them."""
+    monkeypatch.setattr("truekeep.memory.file_scan.CLOCK_TICK_NS", -(1 << 62))  # as if all was written long ago
+    reindex(memory)
+    script = "import sys; from truekeep.__main__ import main\ntry: main()\nexcept SystemExit: pass\n"
+    script += "print(sorted({'numpy', 'ctypes', 'truekeep.search.refresh'} & set(sys.modules)))"
+    command = [sys.executable, "-c", script, "search", "-w", str(memory.workspace), "staging"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "staging" in done.stdout.lower()
+    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_what_was_indexed_while_it_was_written_did_not_change(memory: Place) -> None:

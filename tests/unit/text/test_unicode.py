@@ -235,6 +235,9 @@ def test_fold_can_keep_the_line_breaks() -> None:
         ("one\u2028two", "one\\u2028two"),
         (f"{FAMILY} {ENGLAND}", f"{FAMILY} {ENGLAND}"),
         ("caf\u00e9", "caf\u00e9"),
+        ("\u25b8 one \u2026 two", "\u25b8 one \u2026 two"),
+        ("\u25b8 o\u200bne", "\u25b8 o\\u200bne"),
+        ("\u25b8\x1b[31m", "\u25b8\\x1b[31m"),
     ],
 )
 def test_printable_shows_what_is_there(text: str, shown: str) -> None:
