@@ -133,31 +133,34 @@ class FileTree:
         """
         known = self._found.setdefault(table, {})
         asked = set(words)
-        wanted = {key_of(word): word for word in asked if word not in known}
-        if wanted:
-            found: dict[str, list[str]] = {word: [] for word in wanted.values()}
-            for word, number in self._search(table, wanted):
-                found[word] += self.paths_of[number]
-            known.update(found)
+        words_of: dict[int, list[str]] = {}
+        for word in asked - known.keys():
+            words_of.setdefault(key_of(word), []).append(word)
+        if words_of:
+            known.update({word: [] for some in words_of.values() for word in some})
+            for key, number in self._search(table, words_of.keys()):
+                for word in words_of[key]:
+                    known[word] += self.paths_of[number]
         return {word: known[word] for word in asked}
 
-    def _search(self, table: str, wanted: dict[int, str]) -> Iterator[tuple[str, int]]:
+    def _search(self, table: str, wanted: Collection[int]) -> Iterator[tuple[int, int]]:
+        """Yield each wanted key with each blob that has it."""
         paths_of = self.paths_of
         if len(wanted) <= 12:
-            needles = [(key.to_bytes(4, "little"), word) for key, word in wanted.items()]
+            needles = [(key.to_bytes(4, "little"), key) for key in wanted]
             for number, keys in self.store.keys(table, self._ranges):
-                for needle, word in needles:
+                for needle, key in needles:
                     at = keys.find(needle)
                     while at >= 0 and at % 4:
                         at = keys.find(needle, at + 1)
                     if at >= 0 and number in paths_of:
-                        yield word, number
+                        yield key, number
             return
         known = frozenset(wanted)
         for number, keys in self.store.keys(table, self._ranges):
             if number in paths_of:
                 for key in known.intersection(memoryview(keys).cast("I")):
-                    yield wanted[key], number
+                    yield key, number
 
     @cached_property
     def _ranges(self) -> list[tuple[int, int]]:
@@ -849,6 +852,10 @@ class PastTree(FileTree):
     def oid(self, path: str) -> bytes | None:
         at = self.position.get(path)
         return self._oids[at] if at is not None else None
+
+    def alone(self, path: str) -> PastTree:
+        """One file of this tree: what refers to it need not keep the paths of the others in memory."""
+        return read_file(self._git, self.store, self.commit, path, self.oid(path))
 
     def _find_defining(self, names: set[str]) -> dict[str, list[str]]:
         found = self.find("names", names)

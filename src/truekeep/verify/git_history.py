@@ -11,8 +11,10 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
+from hashlib import blake2b
 from typing import NamedTuple
 
 from truekeep.core.git import Git
@@ -35,6 +37,7 @@ from truekeep.verify.results import stamp_of
 _DAY = 86_400
 _NEVER = 1 << 60
 _MAX_RENAMES = 60  # followed for one path
+_MAX_PATHS_FOR_GIT = 24  # given to one walk through history
 _ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 MAX_MERGE_LAG = 90 * 86_400  # seconds that a commit may be older than its merge
 _CHECKPOINT_COMMITS = (1, 2, 4, 8, 16, 32, 64, 128)
@@ -73,9 +76,11 @@ class Past:
         self.key = f"{state.git_dir} {reach}".rstrip()
         self._since: int | None = None
         self._name_search = OldNameSearch(())
-        self._files: dict[str, PastTree] = {}
+        self._files: dict[str, PastTree] = {}  # by `commit:path`
+        self._file_oids: dict[str, bytes | None] = {}
         self._touches: dict[str, list[tuple[Commit, str]]] = {}
         self._touched_since: dict[str, int] = {}  # by path, how far back `_touches` goes
+        self._likely_asked: dict[str, int] = {}  # paths whose touches will be asked for, with the time
         self._added: dict[str, list[str]] = {}
         self._renamed: dict[str, dict[str, str]] = {}
         self.problem = ""  # why history could not be read, as a readable reason
@@ -383,30 +388,67 @@ class Past:
     def last_commits(self, paths: Iterable[str]) -> dict[str, Commit]:
         """Find the last commit on any branch that touches each path, in one walk; omit paths without one."""
         asked = [path for path in dict.fromkeys(paths) if "\n" not in path]
+        if not asked:
+            return {}
+        keys = {path: f"last {self.key} {self._tips_digest} {path}" for path in asked}
+        known = {path: value for path, key in keys.items() if (value := self.store.answer(key)) is not None}
+        found = {
+            path: Commit(oid, int(at)) for path, value in known.items() for oid, _, at in [value.partition(" ")] if oid
+        }
+        unknown = [path for path in asked if path not in known]
+        try:
+            new = self._find_last_commits(unknown) if unknown else {}
+        except GitFailed as error:
+            self.problem = error.why
+            return found
+        with self.store.transaction():
+            for path in unknown:
+                self.store.remember(keys[path], f"{new[path].id} {new[path].at}" if path in new else "")
+        return found | new
+
+    @cached_property
+    def _tips_digest(self) -> str:
+        """A digest of where every branch and tag is."""
+        try:
+            tips = self.git.run("for-each-ref", "--format=%(objectname)")
+        except GitFailed:
+            tips = b""
+        return blake2b(self.state.head.encode() + tips, digest_size=8).hexdigest()
+
+    def _find_last_commits(self, asked: Sequence[str]) -> dict[str, Commit]:
         found: dict[str, Commit] = {}
-        for first in range(0, len(asked), 400):
-            self._check_time()
-            some = asked[first : first + 400]
-            try:
-                raw = self.git.run(
-                    "log", "--all", "--no-show-signature", "--no-renames", "--name-only", "-z", "--format=%x02%H %ct",
-                    "--", *some, timeout=60,
-                )  # fmt: skip
-            except GitFailed as error:
-                self.problem = error.why
-                continue
-            commit = Commit("", 0)
-            for item in raw.split(b"\0"):
-                item = item.lstrip(b"\n")
-                if item.startswith(b"\x02"):
-                    oid, _, seconds = item[1:].partition(b" ")
-                    commit = Commit(oid.decode(), int(seconds.split(b"\n")[0]))
-                elif item:
-                    touched = _decode_path(item)
-                    for path in some if touched not in some else (touched,):
-                        if touched == path or touched.startswith(path + "/"):
-                            found.setdefault(path, commit)
+        left = set(asked)
+        for commit, _, touched in self._walk(asked, "--all", "--name-only"):
+            while touched:
+                if touched in left:
+                    found[touched] = commit
+                    left.discard(touched)
+                touched = touched.rpartition("/")[0]
         return found
+
+    def _walk(self, paths: Sequence[str], *how: str) -> Iterator[tuple[Commit, str, str]]:
+        """Each commit, blob before it and path of a log, newest first; of these paths, and maybe of others.
+
+        Git compares every file with every path that it is given: for many, reading all of history is faster.
+        """
+        self._check_time()
+        limit = sorted(paths) if len(paths) <= _MAX_PATHS_FOR_GIT else []
+        raw = self.git.run(
+            "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "-z",
+            "--format=%x02%H %ct", *how, "--", *limit, timeout=60,
+        )  # fmt: skip
+        commit, before = Commit("", 0), ""
+        for item in _split(raw):
+            item = item.lstrip(b"\n")
+            if item.startswith(b"\x02"):
+                oid, _, rest = item[1:].partition(b" ")
+                seconds, _, item = rest.partition(b"\n")
+                commit = Commit(oid.decode(), int(seconds))
+                item = item.lstrip(b"\n")
+            if item.startswith(b":"):
+                before = item.split(b" ")[2].decode()
+            elif item:
+                yield commit, before, _decode_path(item)
 
     def last_touch(self, path: str) -> Commit | None:
         key = f"touch {self.key} {self.state.head} HEAD {path}"
@@ -489,12 +531,12 @@ class Past:
         key = f"{commit.id}:{path}"
         tree = self._files.get(key)
         if tree is None:
-            commits = self.checkpoints()
-            asked = [f"{item.id}:{path}" for item in commits] if commit in commits else [key]
-            oids = self.oids(asked)  # one git call for all checkpoints: the others are likely needed next
-            for name in asked:
-                self._files[name] = read_file(self.git, self.store, name.partition(":")[0], path, oids.get(name))
-            tree = self._files[key]
+            if key not in self._file_oids:
+                commits = self.checkpoints()
+                asked = [f"{item.id}:{path}" for item in commits] if commit in commits else [key]
+                oids = self.oids(asked)  # one git call for all checkpoints: the others are likely needed next
+                self._file_oids.update({name: oids.get(name) for name in asked})
+            tree = self._files[key] = read_file(self.git, self.store, commit.id, path, self._file_oids[key])
         return tree
 
     def oids(self, names: Sequence[str]) -> dict[str, bytes]:
@@ -508,37 +550,21 @@ class Past:
     def read_touches(self, paths: Iterable[str], since: int) -> None:
         """Read, in one walk, the commits that changed these files since a time, and the blobs before each change."""
         missing = [path for path in dict.fromkeys(paths) if self._touched_since.get(path, since + 1) > since]
-        for first in range(0, len(missing), 400):
-            self._check_time()
-            some = missing[first : first + 400]
-            self._touches.update({path: [] for path in some})
-            self._touched_since.update(dict.fromkeys(some, since))
-            try:
-                raw = self.git.run(
-                    "log", "--no-show-signature", "--no-ext-diff", "--no-textconv", "--no-renames", "--raw",
-                    "--no-abbrev",
-                    "-z", "--format=%x02%H %ct", f"--since=@{max(0, since - _DAY)}", "HEAD", "--", *some, timeout=60,
-                )  # fmt: skip
-            except GitFailed:
-                return
-            commit = Commit("", 0)
-            items = iter(raw.split(b"\0"))
-            for item in items:
-                item = item.lstrip(b"\n")
-                if item.startswith(b"\x02"):
-                    oid, _, seconds = item[1:].partition(b" ")
-                    commit = Commit(oid.decode(), int(seconds.split(b"\n")[0]))
-                elif item.startswith(b":"):
-                    before = item.split(b" ")[2].decode()
-                    path = _decode_path(next(items, b""))
-                    if path in self._touches:
-                        self._touches[path].append((commit, before))
+        if not missing:
+            return
+        self._touches.update({path: [] for path in missing})
+        self._touched_since.update(dict.fromkeys(missing, since))
+        wanted = set(missing)
+        start = f"--since=@{max(0, since - _DAY)}"
+        with suppress(GitFailed):
+            for commit, before, path in self._walk(missing, "--raw", "--no-abbrev", start, "HEAD"):
+                if path in wanted:
+                    self._touches[path].append((commit, before))
 
-    def prefetch_removals(self, lost: Iterable[tuple[str, str, int]]) -> None:
-        """Read, in one walk, the history of the files that lost these words, unless it is cached."""
-        unknown = [item for item in lost if self.store.answer(self._removal_key(*item)) is None]
-        if unknown:
-            self.read_touches({path for _, path, _ in unknown}, min(since for _, _, since in unknown))
+    def expect_removals(self, lost: Iterable[tuple[str, str, int]]) -> None:
+        """Note which files lost words: the first question about one of them reads the history of all, in one walk."""
+        for _, path, since in lost:
+            self._likely_asked[path] = min(since, self._likely_asked.get(path, since))
 
     def _removal_key(self, word: str, path: str, since: int) -> str:
         return f"out {self.key} {self.state.head} {since} {word} {path}"
@@ -548,14 +574,16 @@ class Past:
         key = self._removal_key(word, path, since)
         known = self.store.answer(key)
         if known is None:
+            if path not in self._touches and path in self._likely_asked:
+                self.read_touches(self._likely_asked, min(self._likely_asked.values()))
             self.read_touches([path], since)
-            found = self._find_removal(word, path)
+            found = self._find_removal(word, path, since)
             known = f"{found.id} {found.at}" if found else ""
             self.store.remember(key, known)
         oid, _, at = known.partition(" ")
         return Commit(oid, int(at)) if oid else None
 
-    def _find_removal(self, word: str, path: str) -> Commit | None:
+    def _find_removal(self, word: str, path: str, since: int) -> Commit | None:
         """Find the commit that removed a word, or removed its definition if the file still uses the word."""
         edge = rb"[\w$-]" if "-" in word else rb"[\w$]"
         raw = word.encode("utf-8", "surrogateescape")
@@ -576,13 +604,23 @@ class Past:
         if has(now):
             return None
         # Not a bisection: the word may have been added and removed more than once.
-        for commit, before in self._touches[path][:_MAX_RENAMES]:
+        touches = [(commit, before) for commit, before in self._touches[path] if commit.at >= since - _DAY]
+        for commit, before in touches[:_MAX_RENAMES]:
             if has(self._blob(before)):
                 return commit
         return None
 
     def _blob(self, name: str) -> bytes | None:
         return next(iter(list(self.git.blobs([name], limit=MAX_SOURCE_BYTES))), ("", None))[1]
+
+
+def _split(raw: bytes) -> Iterator[bytes]:
+    """The parts between zero bytes, one at a time: all of history has a million."""
+    start = 0
+    while (end := raw.find(b"\0", start)) >= 0:
+        yield raw[start:end]
+        start = end + 1
+    yield raw[start:]
 
 
 def _records(raw: bytes) -> Iterable[tuple[int, str, str, str]]:

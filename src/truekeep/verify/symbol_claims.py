@@ -335,7 +335,7 @@ class Symbols:
                 past.remember_old_definitions(name, oid, _pack_old_definitions(self._old_definitions.get((name, at))))
         if self.world.options.deleting:
             lost = [(name, _places(then)[0], then.commit.at) for (name, _), then in self._old_definitions.items()]
-            past.prefetch_removals(lost)
+            past.expect_removals(lost)
 
     def _search_checkpoints(self, wanted: set[Wanted]) -> None:
         """Search older and older trees for names without a date. Names found nowhere are cached as absent."""
@@ -374,7 +374,7 @@ class Symbols:
         left = set()
         for name, at in wanted:
             spots = tuple(
-                Spot(path, item, tree)
+                Spot(path, item, tree.alone(path))
                 for path in prefer(defining[name])[:_MAX_FILES_PER_NAME]
                 for item in tree.named(path, name)
             )
@@ -547,7 +547,7 @@ class Symbols:
             if bases & scopes:
                 return ""
             unknown |= {name} if not found else set()
-            asked += [base for base in bases if base not in seen]
+            asked += sorted(bases - seen)
         if unknown:
             return f"not in the body of {owner}; it may come from {sorted(unknown)[0]}, which is not here"
         return f"neither {owner} nor what it inherits from has it; {now[0].cite} defines the name elsewhere"
