@@ -141,6 +141,8 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> CodeChange:
 
 def _find_base(git: Git, ref: str) -> str:
     hint = "name a commit, branch or tag that this clone has; in CI, fetch the base first (`fetch-depth: 0`)"
+    if ref == "HEAD" and not git.lines("rev-list", "-1", "--all"):
+        raise BadInput("this repository has no commit yet", hint="run `truekeep check` without --diff and --since")
     try:
         (commit,) = git.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{ref}^{{commit}}")
     except (GitFailed, ValueError) as error:

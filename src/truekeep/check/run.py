@@ -63,6 +63,9 @@ class CheckReport:
 
     @property
     def is_unchecked(self) -> bool:
+        """Whether there was something to check and none of it could be."""
+        if not self.files:
+            return bool(self.unread)
         return self.claims > 0 and self.counts["unverifiable"] == self.claims
 
 

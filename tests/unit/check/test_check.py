@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
+from zlib import crc32
 
 import pytest
 
@@ -293,6 +294,36 @@ def test_nothing_to_check_against_is_not_green(tmp_path: Path) -> None:
     done = run_cli("check", "--repo", str(tmp_path))
     assert done.returncode == 3
     assert "is not in a git repository" in done.stderr
+
+
+def test_a_bare_repository_and_one_without_commits_say_what_to_do(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", "--bare", str(tmp_path / "bare.git")], check=True)
+    done = run_cli("check", "--repo", str(tmp_path / "bare.git"))
+    assert done.returncode == 3
+    assert "bare.git is a bare repository\n  check a work tree of it" in done.stderr
+    empty = Project(tmp_path / "empty")
+    subprocess.run(["git", "init", "-q", str(tmp_path / "new")], check=True)
+    done = run_cli("check", "--repo", str(tmp_path / "new"), "--diff")
+    assert done.returncode == 3
+    assert "this repository has no commit yet" in done.stderr
+    assert "no documents here: name files" in empty.check(exit_code=0)
+
+
+def test_a_document_that_is_not_text_is_not_green(project: Project) -> None:
+    (project.path / "docs" / "latin.md").write_bytes(b"caf\xe9 `src/server.py`\n")
+    said = project.check("docs/latin.md", exit_code=13)
+    assert "docs/latin.md: not UTF-8 text, so it was not checked" in said
+    assert "not UTF-8 text" in project.check(exit_code=0)  # the others were checked
+
+
+def test_two_words_with_one_key_are_both_lost(project: Project) -> None:
+    one, other = "ntNXiGIdL", "nY9ehY8mR"
+    assert crc32(one.encode()) == crc32(other.encode())
+    project.write("src/odd.py", f"def {one}():\n    return 1\n\n\ndef {other}():\n    return 2\n")
+    project.write("AGENTS.md", f"Call `{one}()`.\n\nCall `{other}()`.\n")
+    project.commit("both")
+    project.write("src/odd.py", "def neither():\n    return 1\n")
+    assert [(line, claim) for _, line, _, claim in project.alarms("--diff")] == [(1, one), (3, other)]
 
 
 def test_memory_of_the_repository_is_reviewed_too(project: Project, tmp_path: Path) -> None:

@@ -112,6 +112,10 @@ def _top(repository: str | None, paths: Sequence[str]) -> Path:
         first = Path(paths[0])
         start = first if first.is_dir() else first.parent if first.parent.is_dir() else start
     top = find_top(start.resolve())
+    if top is None and (start / "HEAD").is_file() and (start / "objects").is_dir():
+        raise BadInput(
+            f"{start.resolve()} is a bare repository", hint="check a work tree of it: git worktree add ../checkout"
+        )
     if top is None:
         raise BadInput(f"{start} is not in a git repository", hint="run it in a checkout, or name one with --repo")
     return top.resolve()
@@ -197,7 +201,9 @@ def _notes(report: CheckReport) -> Iterator[str]:
     if parts := [f"{count} {what}" for what, count in left_out.items() if count]:
         yield style(f"not reported: {', '.join(parts)}", dim=True)
     for path in report.unread:
-        yield style(f"{path}: not readable text, so it was not checked", fg="yellow")
+        yield style(f"{path}: not UTF-8 text, so it was not checked", fg="yellow")
+    if not report.files and not report.unread and not report.base:
+        yield style("no documents here: name files or folders, or set `include` in truekeep.toml", fg="yellow")
     if report.missing:
         why = f"this is a {report.missing} clone: more would be found with {_HISTORY[report.missing]}"
         yield style(why, fg="yellow")
