@@ -1,5 +1,6 @@
 """Measures `truekeep check` on public repositories: python -m bench check [--half HALF] [--shallow] [NAME …]
 
+--replay measures what it says about each of their last commits (bench/check/replay.py).
 --sheet FOLDER writes the alarms that nobody judged yet, --take FOLDER reads the judged sheets back.
 """
 
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+from bench.check import replay
 from bench.check.labels import (
     NOTHING,
     FoundAlarm,
@@ -54,7 +56,11 @@ def main(arguments: Sequence[str]) -> None:
     folder = clones_folder()
     if folder is None:
         raise CannotRun("TRUEKEEP_BENCH_WORKSPACES names no folder of clones; bench/check/README.md says which")
-    chosen = [one for one in load_repositories(options.half) if not options.names or one.name in options.names]
+    load = replay.load_replays if options.replay else load_repositories
+    chosen = [one for one in load(options.half) if not options.names or one.name in options.names]
+    if options.replay:
+        replay.main(list(with_clones(chosen, folder)), options.sheet)
+        return
     if options.take:
         take_answers(chosen, options.take)
         return
@@ -73,6 +79,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="names of repositories; all without")
     parser.add_argument("--half", choices=HALVES)
     parser.add_argument("--shallow", action="store_true", help="also check a clone of depth 1")
+    parser.add_argument("--replay", action="store_true", help="what each of the last 500 commits made false")
     parser.add_argument("--sheet", type=Path, help="write what has to be judged to FOLDER/OWNER+NAME.jsonl")
     parser.add_argument("--take", type=Path, help="read judged sheets from FOLDER")
     return parser.parse_args(arguments)
