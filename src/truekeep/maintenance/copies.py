@@ -1,4 +1,4 @@
-"""Documents and logs that are copies of others, and sections that a document repeats.
+"""Documents and logs that are copies of others, and sections and lines that a document repeats.
 
 A copy is a whole text that is somewhere else as well: the same lines, or all of its lines inside a larger file. Reports
 of a series are alike because one program writes them, so files that differ in a day only are not compared, nor is what
@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
+from truekeep.core.model import INDEX
 from truekeep.memory.file_scan import is_dated
 from truekeep.text.program_text import find_program_lines
 
@@ -22,6 +23,10 @@ _SAME = "the same text"
 _TELLING_CHARS = 20  # of a line that is no mere "Done"
 _MIN_ADDED = 2  # headings with a day, in a file to which days are added; or of one text, in one to which reports are
 _COMMON = 6  # files that have a line which is everywhere, and tells nothing
+CURATED = (INDEX, "USER.md", "TOOLS.md")  # what is said there is to be said once
+_MIN_REPEATED = 2  # list items in a row
+_MIN_REPEATED_CHARS = 80
+_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.{20,})")
 _NUMBERS = re.compile(r"\d+")
 
 
@@ -32,7 +37,7 @@ class CopiedFile(NamedTuple):
     line: int  # where the repeated section begins; 0 for a whole file
     kept: str  # the file that has all of it
     kept_line: int
-    why: str  # "the same text", "all of it is there" or "the same section"
+    why: str  # "the same text", "all of it is there", "the same section" or "the same lines"
     lines: int
 
     @property
@@ -56,8 +61,13 @@ def find_copies(texts: Mapping[str, str], is_linked: Callable[[str], bool] = lam
     for copy in (*_same_files(read, is_linked), *_parts(read)):
         if copy.why == _SAME or not (_is_program_made(texts[copy.path]) or _is_program_made(texts[copy.kept])):
             found.setdefault(copy.path, copy)
-    sections = [item for path, text in texts.items() if path not in found for item in _sections(path, text)]
-    return [*found.values(), *sections]
+    left = {path: text for path, text in texts.items() if path not in found}
+    sections = [item for path, text in left.items() for item in _sections(path, text)]
+    told = {item.path for item in sections}
+    lines = [
+        item for path in CURATED if path in left and path not in told for item in _repeated_lines(path, left[path])
+    ]
+    return [*found.values(), *sections, *lines]
 
 
 def _read(text: str) -> _Text:
@@ -124,6 +134,27 @@ def _sections(path: str, text: str) -> Iterator[CopiedFile]:
         if first != line:
             yield CopiedFile(path, line, path, first, "the same section", len(body))
             return
+
+
+def _repeated_lines(path: str, text: str) -> Iterator[CopiedFile]:
+    """Runs of list items that a curated document has a second time, in the same order."""
+    by_program = find_program_lines(text)
+    items = [
+        (number, match[1].strip())
+        for number, line in enumerate(text.split("\n"), 1)
+        if number not in by_program and (match := _ITEM.match(line)) is not None
+    ]
+    first: dict[str, int] = {}
+    at = 0
+    while at < len(items):
+        start = first.setdefault(items[at][1], at)
+        length = 0
+        while start + length < at < len(items) - length and items[start + length][1] == items[at + length][1]:
+            length += 1
+        chars = sum(len(item) for _, item in items[at : at + length])
+        if length >= _MIN_REPEATED and chars >= _MIN_REPEATED_CHARS:
+            yield CopiedFile(path, items[at][0], path, items[start][0], "the same lines", length)
+        at += max(length, 1)
 
 
 def _split(lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -35,7 +35,7 @@ from truekeep.memory.card import (
     subject_of,
     with_subject,
 )
-from truekeep.memory.file_scan import is_dated
+from truekeep.memory.file_scan import is_dated, project_in
 from truekeep.memory.frontmatter import Frontmatter
 from truekeep.memory.memory_index import pointer_lines
 from truekeep.memory.opposite_rules import Rule, find_opposites, find_rules
@@ -341,13 +341,12 @@ def _is_current(kind: str, item: StatedValue) -> bool:
 
 
 def _comparable(kind: str, said: Sequence[StatedValue]) -> Iterator[list[StatedValue]]:
-    """Groups of values for one repository, or for none, from files that give one value each.
+    """Groups of values for one repository or project, or for none, from files that give one value each.
 
-    A file with several values for a thing lists them, and does not contradict a file with one of them.
+    A file with several values for a thing lists them, and does not contradict a file with one of them. The files of two
+    projects tell of two things.
     """
-    names = sorted({item.repository for item in said if item.repository}) or [""]
-    for name in names:
-        group = [item for item in said if item.repository in (name, "")]
+    for group in _by_project(said):
         by_path: dict[str, set[str]] = {}
         for item in group:
             by_path.setdefault(item.path, set()).add(item.value.value)
@@ -360,6 +359,14 @@ def _comparable(kind: str, said: Sequence[StatedValue]) -> Iterator[list[StatedV
         ]
         if _is_list(kind, {item.value.value for item in kept}):
             yield kept
+
+
+def _by_project(said: Sequence[StatedValue]) -> Iterator[list[StatedValue]]:
+    """The values for each repository, and of these for each file about a project, with those that name none."""
+    for name in sorted({item.repository for item in said if item.repository}) or [""]:
+        group = [item for item in said if item.repository in (name, "")]
+        for project in sorted({named for item in group if (named := project_in(item.path))}) or [""]:
+            yield [item for item in group if project_in(item.path) in (project, "")]
 
 
 def _is_list(kind: str, values: set[str]) -> bool:

@@ -8,7 +8,7 @@ VERSION = 11  # of extraction and checks: results stored under another version a
 
 KINDS = (
     "path", "directory", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
-    "unit", "container", "id", "bundle", "url", "decision",
+    "unit", "container", "cron", "id", "bundle", "url", "decision",
 )  # fmt: skip
 
 

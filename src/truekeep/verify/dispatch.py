@@ -18,6 +18,7 @@ from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import TOOLS
 from truekeep.verify.commit_claims import check_commits
+from truekeep.verify.cron_claims import check_cron
 from truekeep.verify.decision_claims import check_decision
 from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG, Commit
@@ -32,6 +33,7 @@ from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
 from truekeep.verify.tree_claims import TREE_REASONS, check_tree_entry, is_in_tree
 from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, Verdict, unverifiable
+from truekeep.verify.workspace_scope import keep_claims_about
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
 _MARKED_NAME_ENDINGS = (
@@ -84,6 +86,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     found.update(check_units(world, by_kind["unit"]))
     found.update(check_ports(world, by_kind["port"]))
     found.update(check_containers(world, by_kind["container"]))
+    found.update(check_cron(world, by_kind["cron"]))
     found.update(check_ids(world.options, by_kind["id"]))
     found.update(check_urls(world, by_kind["url"]))
     _prefetch_paths(world, questions)
@@ -95,7 +98,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         for question in by_kind[kind]:
             found[id(question)] = _run_check(_check_for(world, question) or check, world, question)
     if world.is_home:
-        found = {key: _about_code(verdict) for key, verdict in found.items()}
+        found = keep_claims_about(world, questions, found)
     if world.options.are_documents:
         found = {id(item): _judge_own(world, item, found.get(id(item))) for item in questions}
     verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
@@ -110,11 +113,6 @@ def _check_for(world: World, question: Question) -> Callable[[World, Question], 
     if is_in_tree(question):
         return check_tree_entry
     return check_link if is_link(world, question) else None
-
-
-def _about_code(verdict: Verdict | None) -> Verdict | None:
-    """Drop what a workspace says that is no claim about its code: decisions that no manifest has to do with."""
-    return None if verdict is not None and verdict.reason == "decision" else verdict
 
 
 def _judge_own(world: World, question: Question, verdict: Verdict | None) -> Verdict | None:
@@ -146,12 +144,12 @@ def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | Non
 def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
     """Whether a document or line records what was so on a day: a log, an archived file, a plan, a dated entry.
 
-    A dated document tells of its day, too; but where what it names was only renamed, its readers need the new name.
+    A dated document tells of its day, too; but of a path that was only renamed, its readers need the new one.
     """
     path = question.memory
     if is_log(path) or _OF_ITS_DAY.search(path) or _DATED_ENTRY.match(question.subject.line):
         return True
-    return is_dated(path) and verdict.verdict != MOVED
+    return is_dated(path) and (verdict.verdict != MOVED or "/" not in question.claim.name)
 
 
 def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:

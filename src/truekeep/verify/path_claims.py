@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from truekeep.core.model import PROTECTED
 from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
 from truekeep.verify.claim import Claim
@@ -16,7 +17,7 @@ from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJE
 from truekeep.verify.claims.trees import IN_TREE
 from truekeep.verify.git_history import Trail
 from truekeep.verify.question import Question
-from truekeep.verify.repository import HOME_FOLDER, World, is_code
+from truekeep.verify.repository import ELSEWHERE, HOME_FOLDER, World, is_code
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest
 from truekeep.verify.verdict import CODE, GIT, NEVER_SEEN, NOT_THERE, Verdict, confirmed, gone, moved, unverifiable
 
@@ -29,8 +30,9 @@ class PathPlace(NamedTuple):
     trail: Trail | None = None
 
 
+WORKSPACE_FILES = frozenset((*PROTECTED, "USER.md", "TOOLS.md", "DREAMS.md"))  # that OpenClaw reads, at the root
 _SHARED_HOME_FOLDERS = (".config", ".cache", ".local", ".local/share", ".local/bin", ".local/state")
-_MADE_AT_RUN_TIME = re.compile(
+MADE_AT_RUN_TIME = re.compile(
     r"(?:^|/)(?:te?mp|logs?|\.?cache|run|out|output|downloads?|state)(?:/|\Z)|\.(?:log|pid|lock|sock|tmp|bak|jsonl|db)\Z",
     re.IGNORECASE,
 )
@@ -43,9 +45,15 @@ _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
 _PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
 _ON_EVERY_MACHINE = re.compile(
-    r"/etc/(?:environment|hosts|hostname|resolv\.conf|passwd|group|fstab|profile)\Z|/(?:usr/)?bin/(?:env|bash|sh|python3)\Z"
+    r"/(?:usr/(?:local/)?)?s?bin(?:/[\w.-]+)?\Z|/(?:etc|usr|var|opt|home|root|srv|mnt|lib|boot)(?:/(?:local|lib|log|share|www"
+    r"|spool|cache|src|include))?\Z|/etc/(?:environment|hosts|hostname|resolv\.conf|passwd|group|shadow|fstab|profile|crontab"
+    r"|sudoers|timezone|localtime|os-release|machine-id|ssh|systemd|apt|ssl|default|cron\.[a-z]+|logrotate\.d|init\.d"
+    r"|security|skel|sysctl\.conf)(?:/(?:sshd?_config(?:\.d)?|system|user|certs|sources\.list(?:\.d)?|limits\.conf))?\Z"
 )  # being there says nothing about the machine that is meant
 _MAX_BRANCHES = 20
+_KEPT_COPY = re.compile(
+    r"(?:^|[/_.-])(?:back-?ups?|bak|archived?s?|old|legacy|deprecated|trash|snapshots?)(?=[/_.-])", re.IGNORECASE
+)
 
 
 def find_longer_paths(claims: Sequence[Claim]) -> dict[Claim, tuple[str, ...]]:
@@ -77,6 +85,8 @@ def check_path(world: World, question: Question) -> Verdict | None:
         if world.is_home and claim.is_weak:
             return None  # `/api/tasks`: a route of a server, as likely as anything
         name, question = inside, question._replace(folder="", is_rooted=world.is_home)
+    elif world.is_home and (declared := _in_declared_folder(world, name, question)):
+        name, question = declared, question._replace(folder="", is_rooted=True)
     if name == "." or (world.is_home and name in ("workspace", world.name) and claim.kind == "directory"):
         return confirmed(question, "exists", "the workspace itself")
     is_folder = claim.kind == "directory"
@@ -129,6 +139,16 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if verdict is not None and verdict.reason == "never-seen":
         verdict = missing_here(question, claim.name, world.workspace) or verdict
     return verdict and verdict._replace(why=verdict.why + _mixed_alphabet_note(name))
+
+
+def _in_declared_folder(world: World, name: str, question: Question) -> str:
+    """The path of a name in the folder that its part of the document is about, if that has it now or had it."""
+    base = world.base_of(question.declared)
+    if not base or base == ELSEWHERE or ".." in name.split("/"):
+        return ""
+    path = f"{base}/{name.strip('/')}"
+    is_here = world.now.has(path) or world.now.has_folder(path)
+    return path if is_here or world.past.follow(path, question.written_at, world.now.position) is not None else ""
 
 
 def _several(world: World, name: str) -> tuple[str, ...]:
@@ -248,7 +268,7 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
     folded = now.by_lower.get(bare.lower())
     if folded is not None and not (world.options.are_documents and question.claim.is_weak):
         return PathPlace(folded, is_moved=True)
-    if short := _by_ending(world, bare):
+    if (short := _by_ending(world, bare)) and (not world.is_home or _is_surely(short, bare, question)):
         return PathPlace(short)
     return _removed_by_ending(world, bare, question) if world.options.are_documents else None
 
@@ -268,6 +288,33 @@ def _removed_by_ending(world: World, path: str, question: Question) -> PathPlace
     ended = [old for old in world.past.removed_paths_named(path.rpartition("/")[2], None) if old.endswith("/" + path)]
     trail = world.past.follow(ended[0], None, world.now.position) if len(ended) == 1 else None
     return PathPlace(trail.path, is_moved=bool(trail.path), trail=trail) if trail is not None else None
+
+
+def _is_surely(path: str, ending: str, question: Question) -> bool:
+    """Whether a path of the workspace that ends like a name is the one meant: distinctive, or in a folder named."""
+    name = ending.rpartition("/")[2]
+    stem = name.partition(".")[0]
+    if nearest(question.subject, question.folder, [path], stem)[0][0] < NOT_NAMED:
+        return True
+    return not (name in OF_ANY_PROJECT or is_one_word(stem.replace("-", "_")) or _is_kept_copy(path, question))
+
+
+def _put_away(world: World, name: str, copies: Sequence[str], question: Question) -> PathPlace | None:
+    """Find a file that only an archive or a backup of the workspace has: moved there, or always been there."""
+    if len(copies) > 1 or name in OF_ANY_PROJECT or is_one_word(name.partition(".")[0].replace("-", "_")):
+        return None
+    past, since = world.past, question.written_at
+    trails = [past.follow(path, since, world.now.position) for path in past.removed_paths_named(name, since)]
+    trail = next((trail for trail in trails if trail is not None and trail.path == copies[0]), None)
+    if trail is not None:
+        return PathPlace(copies[0], is_moved=True, trail=trail)
+    return None if any(trails) else PathPlace(copies[0])
+
+
+def _is_kept_copy(path: str, question: Question) -> bool:
+    """Whether a file is a copy that was put away, in a folder that the text does not name."""
+    match = _KEPT_COPY.search(path)
+    return match is not None and match[0].strip("/_.-").lower() not in question.subject.line + question.subject.heading
 
 
 def _by_ending(world: World, path: str) -> str:
@@ -293,7 +340,11 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
     """Find a file name without a folder: it exists if any file has it, and moved or is gone if only one ever had it."""
     namesakes = [] if question.is_rooted else world.now.by_name.get(name, [])
     matches = [path for path in namesakes if not path.startswith(f"{STATE}/")]
-    if matches and world.is_home and name in OF_ANY_PROJECT:
+    if world.is_home and matches and all(_is_kept_copy(path, question) for path in matches):
+        return _put_away(world, name, matches, question)
+    if world.is_home:
+        matches = [path for path in matches if not _is_kept_copy(path, question)]
+    if matches and world.is_home and name in OF_ANY_PROJECT | WORKSPACE_FILES:
         return None  # one of another folder need not be the one that is meant
     if len(matches) == 1:
         return PathPlace(matches[0])
@@ -340,17 +391,20 @@ def _place_by_subject(
         return True, here[0] if here else None
     namesakes = [path for path in now.by_name.get(name, ()) if not path.startswith(f"{STATE}/")]
     own = next((path for path in candidates if now.has(path)), "")
+    namesakes = [path for path in namesakes if path == own or not _is_kept_copy(path, question)]
     if question.claim.why == "a link" or not namesakes:
         return bool(own), PathPlace(own) if own else None
     stem = name.partition(".")[0]
     ranked = nearest(question.subject, question.folder, namesakes, stem)
     named = [path for rank, path in ranked if rank == ranked[0][0] <= IN_HEADING]
+    if name in WORKSPACE_FILES:  # that a line lists IDENTITY.md and SOUL.md says nothing about IDENTITY/SOUL.md
+        named = [path for path in named if f"{os.path.dirname(path).rpartition('/')[2]}.md" not in WORKSPACE_FILES]
     if own and (own in named or not named) and name not in OF_ANY_PROJECT:
         return True, PathPlace(own)
     if len(named) == 1:
         return True, PathPlace(named[0])
     is_common = name in OF_ANY_PROJECT or is_one_word(stem.replace("-", "_"))
-    if len(namesakes) > 1 or (is_common and ranked[0][0] > IN_SECTION):
+    if len(namesakes) > 1 or ((is_common or name in WORKSPACE_FILES) and ranked[0][0] > IN_SECTION):
         return True, None
     return False, None
 
@@ -485,7 +539,7 @@ def missing_here(question: Question, name: str, workspace: str) -> Verdict | Non
         rest = _below(full, {home})
         is_ours = os.path.dirname(rest) not in ("", *_SHARED_HOME_FOLDERS) and os.path.isdir(folder)
         why = "it is not on this machine, though its folder is"
-    if not is_ours or _MADE_AT_RUN_TIME.search(rest):
+    if not is_ours or MADE_AT_RUN_TIME.search(rest):
         return None
     return gone(question, "not-there", why, rank=CODE)
 
@@ -549,6 +603,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         best = [path for rank, path in ranked if rank == ranked[0][0] < NOT_NAMED]
         if len(best) == 1:
             return confirmed(question, "exists", f"there as {best[0]}", best[0])
+        if len(several) == 1:
+            return None  # of a project that nothing here names
     if several:
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
     if claim.is_weak:

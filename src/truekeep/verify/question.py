@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from truekeep.verify.claim import Claim
+from truekeep.verify.declared_folders import NOTHING, DeclaredFolder
 from truekeep.verify.subject import Subject
 
 
@@ -18,3 +19,4 @@ class Question(NamedTuple):
     subject: Subject = Subject()  # what the line is about
     longer: tuple[str, ...] = ()  # paths near the claim that end with its file name
     is_rooted: bool = False  # the path is from the root, and not only a name
+    declared: DeclaredFolder = NOTHING  # what the part of the document says that it is about

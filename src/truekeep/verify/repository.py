@@ -7,12 +7,14 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from truekeep.core.repository import GitFailed
+from truekeep.core.repository import GitFailed, remote_name
 from truekeep.core.state_dir import STATE
 from truekeep.verify.cache import FactsCache, StoreLost
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles, StoredDefinition, read_checkout
+from truekeep.verify.declared_folders import DeclaredFolder
 from truekeep.verify.file_kinds import FileKind, kind_of, prefer
 from truekeep.verify.git_history import Commit, Past
 from truekeep.verify.line_dates import LineDates
@@ -23,6 +25,7 @@ _MAX_MANIFEST_BYTES = 20_000_000
 _CLOCK_SLACK_SECONDS = 86_400
 _MAX_OLD_MANIFESTS = 60
 _MAX_FILES_ON_DISK = 20_000
+ELSEWHERE = "/"  # the folder of what is not in this repository
 HOME_FOLDER = re.compile(r"/root(?=/|\Z)|/(?:home|Users)/[^/]+")
 _OPENCLAW_WORKSPACE = re.compile(r"(?:~|/[^/]+(?:/[^/]+)?)/\.openclaw/workspace(?:/|\Z)")
 _MIN_PATHS_OF_ALIAS = 2  # files here that a folder elsewhere has to have, to be this one under another name
@@ -48,6 +51,8 @@ class World:
         self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
         self._on_disk: dict[str, list[str]] = {}
         self._aliases: list[str] = []
+        self._own_names: set[str] = set()  # what the workspace's texts call its folder, in full
+        self._bases: dict[DeclaredFolder, str] = {}
 
     @cached_property
     def line_dates(self) -> LineDates:
@@ -95,12 +100,53 @@ class World:
             return
         found: dict[str, set[str]] = {}
         for name in set(names):
+            self._own_names |= {folder} if (folder := openclaw_folder(name)) else set()
             parts = name.split("/")
             for at in range(2, len(parts) - 1):
                 rest = "/".join(parts[at:])
                 if self.now.has(rest):
                     found.setdefault("/".join(parts[:at]), set()).add(rest)
         self._aliases = sorted((folder for folder in found if len(found[folder]) >= _MIN_PATHS_OF_ALIAS), key=len)
+        self._own_names |= set(self._aliases)
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the workspace tells of another machine: on this one, it is not where its texts say that it is."""
+        return bool(self._own_names) and not any(
+            os.path.isdir(os.path.expanduser(name)) for name in sorted(self._own_names)
+        )
+
+    def base_of(self, declared: DeclaredFolder) -> str:
+        """The folder here that a part of a document is about: empty if all of it is, ELSEWHERE if it is not here."""
+        if declared not in self._bases:
+            self._bases[declared] = self._find_base(declared)
+        return self._bases[declared]
+
+    def _find_base(self, declared: DeclaredFolder) -> str:
+        if declared.repository:
+            if declared.repository == remote_name(Path(self.root)).lower():
+                return ""
+            return self._folder_named(declared.repository.rpartition("/")[2])
+        name = declared.folder
+        if (own := self.own_path(name + "/.")) is not None:
+            return "" if own == "." else own
+        if name.startswith(("/", "~")):
+            own = os.path.realpath(os.path.expanduser(name))
+            if own == self.root or own.startswith(self.root + "/"):
+                return own[len(self.root) + 1 :]
+            parts = name.strip("/~").split("/")
+            tails = ("/".join(parts[at:]) for at in range(1, len(parts)))
+            return next((path for path in tails if self.now.has_folder(path)), ELSEWHERE)
+        path = os.path.normpath(name)
+        if self.now.has_folder(path) or path == ".":
+            return "" if path == "." else path
+        ended = [folder for folder in self.now.folders if folder.endswith("/" + path)]
+        return ended[0] if len(ended) == 1 else path if self.past.files_removed_from(path, None) else ELSEWHERE
+
+    def _folder_named(self, name: str) -> str:
+        """The folder nearest to the root that is called like a repository."""
+        found = [path for path in self.now.folders if path.rpartition("/")[2].lower() == name]
+        return min(found, key=lambda path: (path.count("/"), path), default=ELSEWHERE)
 
     def is_newer_than(self, written_at: int | None) -> bool:
         """Whether this checkout is newer than the memory."""

@@ -23,7 +23,7 @@ from truekeep.verify.verdict import CHANGED, CONFIRMED, MOVED, UNVERIFIABLE, VER
 MAX_LIVE_AGE_SECONDS = 300  # for verdicts on ports, units and containers
 NO_REPOSITORY = "the memory names no repository"
 _FULL_RUN_KEY = "verified"  # key in the answer table
-_LIVE_KINDS = ("port", "unit", "container", "id", "bundle")  # git sees no change of build folders
+_LIVE_KINDS = ("port", "unit", "container", "cron", "id", "bundle")  # git sees no change of build folders
 _NOT_LOOKED_AT = ("no-checkout", "no-commits", "incomplete", "git-failed", "out-of-time")  # the claim itself is fine
 _CITED = re.compile(r" \([^()]*:\d+\)\Z")  # the place that ends a sentence
 _SAME_REASON = {  # reasons that are told once, though each claim has its own words for them

@@ -36,7 +36,8 @@ _GENERIC_NAMES = frozenset(
 _COMMON_WORDS = _GENERIC_NAMES | frozenset(
     "localhost http https port ports host running live listen listens listening with from this that then url curl "
     "address default loopback bind ready open local health check post json true false check active operational "
-    "const return export import environ example getenv process express https string number".split()
+    "const return export import environ example getenv process express https string number dashboard platform "
+    "interface websocket gateway application container docker node python next vite react".split()
 )
 
 
@@ -62,10 +63,10 @@ class Subject(NamedTuple):
             return IN_SECTION  # far away, one word alone is there by chance
         return NOT_NAMED
 
-    def shares_word(self, text: str) -> bool:
-        """Whether the line or its headings have a telling word of a text, such as a path and a line of code."""
+    def shared_words(self, text: str) -> set[str]:
+        """The telling words of a text, such as a path and a line of code, that the line or its headings have."""
         words = {word for word in reduce_words(_HUMP.sub(" ", text)).split("-") if _is_telling(word)}
-        return not words.isdisjoint(self.line.split("-")) or not words.isdisjoint(self.heading.split("-"))
+        return words & {*self.line.split("-"), *self.heading.split("-")}
 
 
 def reduce_words(text: str) -> str:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from truekeep.verify.checkout import FileTree, StoredDefinition
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.inline_code import SEARCHED
 from truekeep.verify.claims.patterns import bare_path
 from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of, language_for
 from truekeep.verify.git_history import Commit
@@ -68,6 +69,7 @@ _TYPE_KINDS = frozenset(
 
 _DATA_LANGUAGES = frozenset(("json", "html", "css"))  # whose keys and words are data, not names of code
 _UNKNOWN_NAMES = ("only-mentioned", "never-seen", "owner-unknown", "of-others")
+_SURELY_CODE = ("a call", "called a function", "a declaration", "an import", SEARCHED)
 _VALUE_KINDS = frozenset(("variable", "key", "field", "property", "value"))
 
 
@@ -217,8 +219,9 @@ class Symbols:
 
     def _is_named(self, question: Question, path: str, kind: str) -> bool:
         """Whether the text says enough that a name may be the one of this file: plain words and values need more."""
-        if is_one_word(question.claim.name):
-            return self._nearness(question, path) <= IN_HEADING
+        claim = question.claim
+        if is_one_word(claim.name):
+            return claim.why in _SURELY_CODE and self._nearness(question, path) <= IN_HEADING
         return kind not in _VALUE_KINDS or self._nearness(question, path) < NOT_NAMED
 
     def _defined(self, question: Question, spot: Spot, count: int = 1, reason: str = "defined") -> Verdict:
@@ -624,7 +627,9 @@ class Symbols:
         """Check a name that no code of the workspace defines; None if nothing ties it to this code."""
         claim = question.claim
         for rank, path in nearest(question.subject, question.folder, users, claim.name):
-            if rank <= IN_SECTION and not is_one_word(claim.name) and (line := self.world.find_word(path, claim.name)):
+            if claim.is_weak or rank > IN_SECTION or is_one_word(claim.name):
+                break  # a word of the text, as likely as a name of this code
+            if line := self.world.find_word(path, claim.name):
                 cite = f"{path}:{line}"
                 return confirmed(question, "used", f"used in {cite}; nothing here defines it", cite)
         if claim.is_weak or claim.why != "a call" or is_one_word(claim.name):
@@ -762,11 +767,8 @@ class Symbols:
         return None
 
     def _is_own_flag(self, question: Question) -> bool:
-        """Whether a flag can only be one of the workspace's own scripts: they are few among all programs."""
-        claim = question.claim
-        if claim.place:
-            return True
-        return not claim.owner and not claim.is_weak and "-" in claim.name.strip("-")
+        """Whether the text puts a flag into a file: the workspace's own scripts are few among all programs."""
+        return bool(question.claim.place)
 
     def _script_of_flag(self, question: Question) -> str:
         """The file here whose flag this is said to be; empty if the command is no file of this repository."""

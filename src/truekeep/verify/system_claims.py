@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Sequence
 
 from truekeep.verify.cache import FactsCache
+from truekeep.verify.cron_claims import check_cron_here
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.live_system.answers import SystemAnswer
 from truekeep.verify.live_system.configured import query_ids
@@ -18,6 +19,7 @@ from truekeep.verify.options import Options
 from truekeep.verify.package_claims import find_last_listed, is_unreadable
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World, is_code, prefer
+from truekeep.verify.subject import IN_HEADING
 from truekeep.verify.verdict import CODE, Verdict, changed, confirmed, gone, moved, unverifiable
 
 _URL_CACHE_SECONDS = 7 * 86_400
@@ -67,13 +69,21 @@ def _find_port_of_service(
     places = [place for place in (*configured, *in_code) if not _is_shown_or_data(place[0])]
     for path, line in places:
         code = (world.now.text(path) or b"").split(b"\n")[line - 1].decode("utf-8", "replace")
-        if question.subject.shares_word(f"{path} {code}"):
+        if _is_of_service(question, path, code):
             return confirmed(question, "configured", f"named in {path}:{line}", f"{path}:{line}")
     if places:
         path, line = places[0]
         why = f"nothing listens on it here; {path}:{line} names it, and may be of another service"
         return unverifiable(question, "not-listening", why, place=f"{path}:{line}")
     return unverifiable(question, "not-listening", "nothing listens on it here, and no configuration names it")
+
+
+def _is_of_service(question: Question, path: str, code: str) -> bool:
+    """Whether a line of a file is of the service that the text is about: it names its folder, or two of its words."""
+    subject = question.subject
+    if subject.nearness(path) <= IN_HEADING or subject.shared_words(path.rpartition("/")[0]):
+        return True
+    return len(subject.shared_words(f"{path} {code}")) > 1
 
 
 def _check_port_of_unit(question: Question, said: Sequence[int]) -> Verdict | None:
@@ -231,6 +241,7 @@ def check_machine(store: FactsCache, options: Options, questions: Sequence[Quest
     links = [item for item in questions if item.claim.kind == "url"]
     found: dict[int, Verdict | None] = {**check_links(store, options, links)}
     found |= check_ids(options, [item for item in questions if item.claim.kind == "id"])
+    found |= check_cron_here(options, [item for item in questions if item.claim.kind == "cron"])
     for kind, query, reason in (
         ("port", lambda names: {str(port): it for port, it in query_ports(set(map(int, names))).items()}, "listening"),
         ("unit", query_units, "unit"),

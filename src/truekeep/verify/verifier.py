@@ -18,20 +18,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache
 from hashlib import blake2b
 from json import JSONDecodeError
+from pathlib import Path
 from typing import NamedTuple
 
 from truekeep.core.errors import BadInput
-from truekeep.core.repository import GitFailed
+from truekeep.core.model import CARDS
+from truekeep.core.repository import GitFailed, remote_name
 from truekeep.memory.file_scan import is_log, project_in
+from truekeep.text.program_text import find_program_lines
 from truekeep.verify.bundle_claims import check_bundle_on_disk
 from truekeep.verify.cache import FactsCache, StoreDamaged
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, VerifyTimeout, digest_in, outline_in
 from truekeep.verify.checkouts import Checkout, choose_checkout, is_of_workspace
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.extract import extract_claims
+from truekeep.verify.declared_folders import NOTHING, find_declared_folders
 from truekeep.verify.dispatch import judge
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Commit
+from truekeep.verify.hosted_links import read_hosted_link
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
 from truekeep.verify.path_claims import find_longer_paths, missing_here, outside
@@ -42,7 +47,8 @@ from truekeep.verify.subject import Subjects
 from truekeep.verify.system_claims import check_machine
 from truekeep.verify.verdict import CONFIRMED, Verdict, changed, confirmed, unverifiable
 
-_MACHINE_KINDS = ("port", "unit", "container", "id", "url")
+_MACHINE_KINDS = ("port", "unit", "container", "cron", "id", "url")
+_PROGRAM_TEXT = ("session", "prompt", "dreaming", "mail", "generated")
 _KINDS_WITH_BODY = ("symbol", "method", "env")
 
 
@@ -144,7 +150,8 @@ class Verifier:
                 with_trees=self.options.are_documents,
             )
             left_out[at] = found.left_out
-            asked += self._route(at, memory, [claim for claim in found.claims if is_asked(memory, claim)], root)
+            claims = self._of_people(memory, found.claims)
+            asked += self._route(at, memory, [claim for claim in claims if is_asked(memory, claim)], root)
         by_root: dict[str, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
             by_root[item.root].append(number)
@@ -170,31 +177,61 @@ class Verifier:
             save_verdicts(self.store, memories, results, git_dirs, workspace=self.workspace)
         return results
 
+    def _of_people(self, memory: MemoryText, claims: Sequence[Claim]) -> Sequence[Claim]:
+        """The claims of a workspace's document without those of sessions, prompts and reports that programs wrote."""
+        if not claims or not self._is_own(memory):
+            return claims
+        by_programs = {number for number, what in find_program_lines(memory.text).items() if what in _PROGRAM_TEXT}
+        return [claim for claim in claims if claim.line not in by_programs] if by_programs else claims
+
+    def _is_own(self, memory: MemoryText) -> bool:
+        """Whether a memory is a document or a log of the workspace, and no card."""
+        is_file = bool(self.workspace and memory.path) and not is_outside(memory.path)
+        return is_file and not memory.path.startswith(f"{CARDS}/")
+
     def _route(self, at: int, memory: MemoryText, claims: Sequence[Claim], root: str) -> Iterable[_RoutedQuestion]:
         chosen: dict[str, tuple[str, str]] = {}
         lines = memory.text.split("\n")
         subjects = Subjects(memory.path, lines)
         longer = find_longer_paths(claims)
+        declared = find_declared_folders(lines, is_log=is_log(memory.path)) if self._is_own(memory) else []
         for claim in claims:
             if claim.is_past:
                 continue
             origin = memory.origin_of(claim.line)
+            context = _context_digest(origin.written_at, lines[claim.line - 1])
+            subject = subjects.of_line(claim.line)
+            if (hosted := self._find_hosted(claim)) is not None:
+                where, about = hosted
+                question = Question(about, memory.path, origin.written_at, subject=subject, is_rooted=True)
+                yield _RoutedQuestion(at, where, question, "", context)
+                continue
             if root:
                 where, problem = root, ""
             else:
                 if origin.repository not in chosen:
                     chosen[origin.repository] = self._root_for(origin.repository, memory.path)
                 where, problem = chosen[origin.repository]
-            context = _context_digest(origin.written_at, lines[claim.line - 1])
             question = Question(
                 claim,
                 memory.path,
                 origin.written_at,
                 self._folder(memory.path, where),
-                subjects.of_line(claim.line),
+                subject,
                 longer.get(claim, ()),
+                declared=declared[claim.line - 1] if declared else NOTHING,
             )
             yield _RoutedQuestion(at, where, question, problem, context)
+
+    def _find_hosted(self, claim: Claim) -> tuple[str, Claim] | None:
+        """The checkout here of the repository that a link to a git host is about, and the claim about its file."""
+        found = read_hosted_link(claim) if claim.kind == "url" and not self.options.are_documents else None
+        if found is None:
+            return None
+        if self.home and found.repository == remote_name(Path(self.home)).lower():
+            return self.home, found.claim
+        checkout = choose_checkout(found.repository, self.checkouts)
+        return (checkout.root, found.claim) if checkout is not None and not checkout.problem else None
 
     def _folder(self, path: str, root: str) -> str:
         """The folder of a memory's file, from the root of the repository; empty at the root and outside of it."""

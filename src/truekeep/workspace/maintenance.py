@@ -21,7 +21,7 @@ import apsw
 from truekeep.core.errors import Busy
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
-from truekeep.core.model import REVIEW
+from truekeep.core.model import INDEX, REVIEW
 from truekeep.core.state_dir import STATE
 from truekeep.maintenance.copies import CopiedFile, find_copies
 from truekeep.maintenance.decay import (
@@ -198,7 +198,7 @@ class Maintenance:
     def _copies(self, survey: Survey) -> list[CopiedFile]:
         """Documents and logs that are copies of others."""
         texts: dict[str, str] = {}
-        for path in survey.paths_in("documents", "logs"):
+        for path in (INDEX, *survey.paths_in("documents", "logs")):
             with suppress(UnsafePath, ChangedSince, OSError):
                 text = decode_text(self._workspace.files.read_bytes(path) or b"")
                 if text:

@@ -75,3 +75,17 @@ def test_the_command_names_them_and_changes_nothing(place: Place) -> None:
         assert "delete the copy" in done.stdout
     after = {path: data for path, data in tree(place.workspace).items() if ".truekeep" not in str(Path(path))}
     assert after == before
+
+
+ACCOUNTS = "- The work account owns every new repository.\n- The private account is for drafts, never for releases.\n"
+
+
+def test_lines_that_the_index_has_twice() -> None:
+    text = f"# Memory\n\n## Accounts\n\n{ACCOUNTS}\n## Rules\n\n- Ask before anything is deleted.\n{ACCOUNTS}"
+    assert found(MEMORY=text) == [("MEMORY.md:11", "MEMORY.md:5", "the same lines")]
+    assert found(memory__accounts=text) == []  # only of what is curated
+
+
+def test_one_line_twice_is_no_repetition() -> None:
+    line = ACCOUNTS.partition("\n")[0]
+    assert found(MEMORY=f"{line}\n- Something else, of one account.\n{line}\n{line}\n{line}\n") == []

@@ -295,6 +295,14 @@ def test_who_lists_several_values_contradicts_nobody(place: Place) -> None:
     assert found(place) == []
 
 
+def test_the_files_of_two_projects_tell_of_two_things(place: Place) -> None:
+    put(place, "memory/projects/shop.md", "# Shop\n\nThe gateway listens on port 5204.\n")
+    put(place, "memory/projects/depot.md", "# Depot\n\nThe gateway listens on port 5300.\n")
+    assert found(place) == []
+    put(place, "memory/gateways.md", "# Gateways\n\nThe gateway listens on port 5400.\n")
+    assert {item.rule for item in found(place)} == {"two-values"}
+
+
 def test_instructions_win_over_memory(place: Place) -> None:
     with_instructions(place, "# Rules\n\nThe admin console listens on port 7000.\n")
     write_card(place, "admin", "The admin console listens on port 7001.", repository=REPOSITORY, day=RECENT)

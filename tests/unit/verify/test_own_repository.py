@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.histories import History, git
+from tests.support.histories import NAME, History, git
 from truekeep.memory.written_days import blob_id, committed_days
 from truekeep.search.file_metadata import describe, written_day
+from truekeep.verify import cron_claims
 from truekeep.verify.cache import FactsCache
 from truekeep.verify.checkouts import find_below, find_home
 from truekeep.verify.claims.extract import extract_claims
+from truekeep.verify.hosted_links import read_hosted_link
+from truekeep.verify.live_system.cron import CronEntry, parse_crontab
 from truekeep.verify.memory_reader import text_memory
 from truekeep.verify.options import Options
 from truekeep.verify.path_claims import is_of_other_machine
+from truekeep.verify.question import Question
 from truekeep.verify.verdict import Verdict
 from truekeep.verify.verifier import Verifier
 
@@ -96,10 +100,8 @@ class TestAgainstItself:
             "topics/notes.md": "memory/topics/notes.md",
         }
 
-    def test_what_git_no_longer_keeps_is_not_gone(self, workspace: Path) -> None:
-        assert words(check(workspace, "The login is in `keys/login.txt`.")) == {
-            "keys/login.txt": ("unverifiable", "ignored")
-        }
+    def test_what_git_no_longer_keeps_cannot_be_in_a_clone(self, workspace: Path) -> None:
+        assert not check(workspace, "The login is in `keys/login.txt`.")
 
     def test_a_path_that_never_was_is_no_alarm(self, workspace: Path) -> None:
         assert words(check(workspace, "---\nupdated: 2026-02-01\n---\n`scripts/none.py`")) == {
@@ -130,7 +132,6 @@ class TestOtherMachines:
             f"{there}/scripts/other.py": ("confirmed", "exists"),
             f"{there}/memory/old.md": ("confirmed", "exists"),
             f"{there}/docs/plan.md": ("gone", "deleted"),
-            "/Users/kim/else/a.py": ("unverifiable", "other-machine"),
         }
 
     def test_only_homes_of_others_are_called_another_machines(self) -> None:
@@ -281,6 +282,149 @@ def projects(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     history.write(root)
     return root
+
+
+class TestWhatIsOnlyMentioned:
+    """Names of a workspace's text that are no claims about it: of other folders, projects, machines and programs."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "# Shop\n\n**Path:** `/home/kim/shop`\n\n## Code\n\nThe parser is `parse.py`.",
+            "# Shop\n\nRepo: https://github.com/kim/shop\n\n`install.sh` sets it up, `export_rows()` writes.",
+            "# Notes\n\n## Shop\n\n- Path: ~/shop\n- `parse.py` reads the feed",
+            "Files in `~/shop/`:\n\n| file | what |\n|---|---|\n| `parse.py` | reads |",
+        ],
+    )
+    def test_a_part_about_another_folder(self, projects: Path, text: str) -> None:
+        found = check(projects, text)
+        assert not [verdict for verdict in found.values() if verdict.verdict == "confirmed"]
+
+    def test_a_part_about_a_folder_that_is_here(self, projects: Path) -> None:
+        text = "# Kit\n\n## Parser\n\n- Path: `lab/parser-kit/`\n- `brief.md` says why, `parse.py` reads\n"
+        assert {name: item.place for name, item in check(projects, text).items()} == {
+            "lab/parser-kit/": "lab/parser-kit",
+            "brief.md": "lab/parser-kit/brief.md",
+            "parse.py": "lab/parser-kit/parse.py",
+        }
+
+    def test_a_list_whose_folder_is_named_above_it(self, projects: Path) -> None:
+        assert check(projects, "Read in `lab/store-kit/`:\n\n- `brief.md`: why\n")["brief.md"].place == (
+            "lab/store-kit/brief.md"
+        )
+        assert not check(projects, "Read it at last: `brief.md`.\n")  # two have this name
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "Renamed `export_rows`/`clear` → `dump` in parser-kit.",  # the old names
+            "The parser-kit changed `export_rows` -> `dump_rows`.",
+            "The agents have `MEMORY.md` files of their own.",
+            "Sub-agents start with `sessions_spawn`, and `web_search` finds pages.",
+            "The parser keeps row_state between two runs.",  # a word of the text, though code has it
+            "Commit `abc1234def` fixed the parser.",
+            "`src/routes/usage.tsx` shows it.",  # a folder that was never here
+        ],
+    )
+    def test_no_claim(self, projects: Path, text: str) -> None:
+        assert not check(projects, text)
+
+    def test_a_section_whose_files_are_not_here(self, projects: Path) -> None:
+        text = "## Shop\n\n- `cart-view.ts`\n- `order-list.ts`\n- `price-table.ts`\n- `install.sh`\n"
+        assert not check(projects, text)
+        assert set(check(projects, "## Shop\n\n- `cart-view.ts`\n- `install.sh`\n")) == {"install.sh"}
+
+    def test_what_a_program_wrote(self, projects: Path) -> None:
+        text = "# Light Sleep\n\n- Candidate: `install.sh` sets it up\n  - evidence: install.sh:1-1\n"
+        assert not check(projects, text)
+
+    def test_machines_that_a_copy_tells_of(self, projects: Path) -> None:
+        there = "`/home/kim/.openclaw/workspace/install.sh` runs"
+        told = "`web.service` and port 5999; its keys are in `~/.shop/keys.toml`, the rest in `/etc/hosts.d/shop`"
+        assert {item.reason for item in check(projects, f"It runs {told}").values()} >= {"outside", "not-listening"}
+        assert set(check(projects, f"{there} {told}")) == {"/home/kim/.openclaw/workspace/install.sh"}
+
+
+class TestLinksToGitHosts:
+    """Links to files on a git host, where that repository is here. History.write sets the remote."""
+
+    def test_files_of_the_workspace_itself(self, workspace: Path) -> None:
+        site = f"https://{NAME}"
+        text = (
+            f"[one]({site}/blob/main/scripts/other.py), {site}/blob/main/scripts/mail.py and {site}/tree/main/scripts/,"
+            f" then {site}/blob/main/docs/plan.md, not {site}/blob/v1.2/docs/plan.md or {site}/issues/12"
+        )
+        assert words(check(workspace, text)) == {
+            "scripts/other.py": ("confirmed", "exists"),
+            "scripts/mail.py": ("moved", "renamed"),
+            "scripts": ("confirmed", "exists"),
+            "docs/plan.md": ("gone", "deleted"),
+        }
+
+    def test_of_a_repository_that_is_not_here(self, workspace: Path) -> None:
+        assert not check(workspace, "https://github.com/kim/else/blob/main/scripts/other.py")
+
+    def test_the_span_is_the_path(self) -> None:
+        text = "See https://github.com/kim/shop/blob/main/src/a%20b.py#L3-L9 for it."
+        (claim,) = extract_claims(text).claims
+        found = read_hosted_link(claim)
+        assert found is not None
+        about = found.claim
+        assert (found.repository, about.kind, about.name) == ("github.com/kim/shop", "line", "src/a b.py")
+        assert (about.first, about.last) == (3, 9)
+        assert text[about.start : about.end] == about.text == "src/a%20b.py"
+
+
+class TestCron:
+    def test_schedules_and_jobs(self, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        entries = [
+            CronEntry("0 3 * * 1", "/opt/backup.sh --all", "crontab"),
+            CronEntry("*/5 * * * *", "morning-brief 7f3a", "OpenClaw's cron jobs"),
+        ]
+        monkeypatch.setattr(cron_claims, "list_cron_entries", lambda: (entries, ""))
+        text = (
+            "It runs `0 3 * * 1 /opt/backup.sh --all >> /var/log/b 2>&1`.\n\nBefore: 0 5 * * 1 /opt/backup.sh --all\n\n"
+            "```\n@daily /opt/else.sh\n```\n\nThe cron job `morning-brief` and the cron job `evening-brief`.\n"
+        )
+        questions = [
+            Question(claim, "MEMORY.md", None) for claim in extract_claims(text).claims if claim.kind == "cron"
+        ]
+        found = cron_claims.check_cron_here(Options(), questions)
+        assert [(verdict.verdict, verdict.reason) if verdict else None for verdict in found.values()] == [
+            ("confirmed", "scheduled"),
+            ("changed", "rescheduled"),
+            ("unverifiable", "not-on-this-host"),
+            ("confirmed", "scheduled"),
+            None,
+        ]
+
+    def test_tables(self) -> None:
+        text = "MAILTO=x\n# 1 2 * * * old\n30 7 * * mon-fri  python3 brief.py\n@reboot /opt/start\nnot one\n"
+        assert parse_crontab(text, "crontab") == [
+            CronEntry("30 7 * * mon-fri", "python3 brief.py", "crontab"),
+            CronEntry("@reboot", "/opt/start", "crontab"),
+        ]
+
+    @pytest.mark.parametrize("text", ["a * b * c * d", "| 5 * * * * | each hour |", "2 * 3 * 4 * 5 = 120 apples"])
+    def test_what_is_no_schedule(self, text: str) -> None:
+        assert not [claim for claim in extract_claims(text).claims if claim.kind == "cron"]
+
+
+class TestPutAway:
+    def test_a_file_that_was_moved_to_an_archive(self, tmp_path: Path) -> None:
+        root = tmp_path / "workspace"
+        history = History()
+        plan = "".join(f"A long line of the plan, number {number}\n" for number in range(20))
+        history.commit("2026-01-05", {"MEMORY.md": "The plan is `road-map.md`.\n", "road-map.md": plan})
+        history.commit("2026-01-09", {"archive/road-map.md": plan, "road-map.md": None})
+        history.write(root)
+        found = check(root, "The plan is `road-map.md`.\n", path="MEMORY.md")
+        assert {name: (item.verdict, item.place) for name, item in found.items()} == {
+            "road-map.md": ("moved", "archive/road-map.md")
+        }
+
+    def test_a_copy_in_a_backup_is_not_the_file(self, projects: Path) -> None:
+        assert not check(projects, "The page is in `route.ts`.")
 
 
 class TestWhatTheTextIsAbout:

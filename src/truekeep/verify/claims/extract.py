@@ -20,6 +20,7 @@ from truekeep.text.phrases import load_phrases
 from truekeep.text.secrets.scanner import cover_secrets
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.context import complete_claims
+from truekeep.verify.claims.cron import cron_claims
 from truekeep.verify.claims.hashes import drop_other_ids
 from truekeep.verify.claims.inline_code import fence_claims, inline_code_claims
 from truekeep.verify.claims.patterns import (
@@ -124,7 +125,8 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
             elif not is_changelog and not past_level and number not in drawn:
-                yield from complete_claims(fence_claims(line, info), line, number, start, past=False)
+                raws = _without_overlaps([*cron_claims(line), *fence_claims(line, info)])
+                yield from complete_claims(raws, line, number, start, past=False)
             continue
         if rst is not None and number in rst.code:
             if not is_changelog:
@@ -200,6 +202,7 @@ def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
         raws += _link_claims(reference[1], reference.start(1))
         taken.append(reference.span())
     raws += worded_claims(line, raws)
+    raws += cron_claims(line)
     prose = line
     if taken:
         pieces, at = [], 0
@@ -281,6 +284,7 @@ _KIND_PRIORITY = {
     "commit": 2,
     "version": 3,
     "container": 3,
+    "cron": 2,
     "id": 3,
     "script": 3,
     "package": 3,

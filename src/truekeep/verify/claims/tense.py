@@ -20,6 +20,8 @@ _FIRST, _LAST = rf"(?<![{_LETTER}])", rf"(?![{_LETTER}])"
 _FILE_KINDS = ("path", "directory", "line", "bundle")
 _QUOTES_AFTER = re.compile(r"^(?:\(\))?[`*_\"')\], ]*")
 _ARROW = re.compile(r"(?:→|->|=>)\s")
+_LIST_TO_ARROW = re.compile(r"(?:\(\))?[`*\"']*(?:\s?[/,&]\s?[`*\"']*[\w.-]+(?:\(\))?[`*\"']*)*\s?(?:→|->|=>)")
+_TO_ARROW = 80  # characters from a name to the arrow behind it
 _LOSS_BEHIND_ARROW = 24  # characters behind an arrow, in which a word can say that a thing goes: "→ DELETE"
 
 
@@ -43,6 +45,7 @@ class _TensePatterns(NamedTuple):
     planned_before: re.Pattern[str]
     imagined_before: re.Pattern[str]
     open_task: re.Pattern[str]
+    changed_before: re.Pattern[str]
     planned_after: re.Pattern[str]
     abbreviations: tuple[str, ...]
 
@@ -82,6 +85,7 @@ def _patterns() -> _TensePatterns:
             rf"|{_FIRST}(?:{planned['create']})(?: ?(?:{planned['created']}){_LAST})*)[ \"'(*_`:]*\Z",
             ignore_case,
         ),
+        changed_before=re.compile(rf"{_FIRST}(?:{past['changed']}){_LAST}[^.;。；]*\Z", ignore_case),
         open_task=re.compile(rf"\s*[-*+]\s+\[ \]\W+(?:{planned['create']}){_LAST}", ignore_case),
         planned_after=re.compile(rf"[`*_\"')]*,? ?(?:{planned['after']}){_LAST}"),
         abbreviations=tuple(sorted(phrases.words("place.abbreviation"))),
@@ -163,12 +167,16 @@ def is_imagined(raw: RawClaim, line: str) -> bool:
 
 
 def is_replaced(raw: RawClaim, raws: list[RawClaim], line: str) -> bool:
-    """Whether an arrow leads from this name to another one of its kind: old → new."""
-    arrow = _ARROW.match(_QUOTES_AFTER.sub("", line[raw.end : raw.end + 12]))
-    following = next((other for other in raws if other.start >= raw.end), None)
-    if arrow is None or following is None or following.start > raw.end + 14:
-        return False
-    return (raw.kind in _FILE_KINDS) == (following.kind in _FILE_KINDS)
+    """Whether an arrow leads from this name to another one of its kind: old → new, or "changed `a`/`b` → `c`"."""
+    behind = line[raw.end : raw.end + _TO_ARROW]
+    bare = _QUOTES_AFTER.sub("", behind[:12])
+    if (arrow := _ARROW.match(bare)) is not None:
+        if raw.kind == "port" and bare[arrow.end() :].lstrip("`*:")[:1].isdigit():
+            return True
+        following = next((other for other in raws if other.start >= raw.end), None)
+        if following is not None and following.start <= raw.end + 14:
+            return (raw.kind in _FILE_KINDS) == (following.kind in _FILE_KINDS)
+    return _LIST_TO_ARROW.match(behind) is not None and _patterns().changed_before.search(line[: raw.start]) is not None
 
 
 def last_sentence(text: str) -> str:
