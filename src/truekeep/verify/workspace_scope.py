@@ -9,15 +9,17 @@ this one.
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from truekeep.memory.file_scan import is_log
 from truekeep.verify.claims.patterns import OF_ANY_PROJECT, TOP_FOLDERS, is_file
+from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.path_claims import MADE_AT_RUN_TIME, WORKSPACE_FILES
 from truekeep.verify.question import Question
 from truekeep.verify.repository import ELSEWHERE, World
-from truekeep.verify.subject import IN_HEADING, IN_LINE, is_one_word, reduce_words
+from truekeep.verify.subject import IN_HEADING, IN_LINE, IN_SECTION, is_one_word, nearest, reduce_words
 from truekeep.verify.verdict import CONFIRMED, UNVERIFIABLE, Verdict
 
 _PATHS = ("path", "directory")
@@ -29,6 +31,10 @@ _HARNESS_TOOLS = frozenset(
     "image_generate video_generate exec_command write_stdin update_plan tool_search read_file write_file".split()
 )  # what a text without a file calls so is a tool of the harness
 _SEVERAL_OR_NAME = ("files", "naming", "convention", "format", "templates", "dateien", "archivos")
+_OF_A_VENDOR = re.compile(
+    r"(?:GITHUB|GITLAB|GH|OPENAI|ANTHROPIC|CLAUDE|GEMINI|GOOGLE|AWS|AZURE|SLACK|DISCORD|TELEGRAM|NOTION|STRIPE|BRAVE|TAVILY"
+    r"|OPENROUTER|GROQ|DEEPSEEK|ELEVENLABS|HF|NPM|VERCEL|RAILWAY|SUPABASE|FIRECRAWL|X|TWITTER)_\w*(?:KEY|TOKEN|SECRET|ID)\Z"
+)  # credentials that programs of many projects read
 _MIN_STRANGERS = 3  # unknown names in a section, and this many times those that are known
 _STRANGERS_FOR_EACH = 2
 
@@ -61,7 +67,9 @@ def _is_checkable(world: World, question: Question, verdict: Verdict) -> bool:
         return False  # of a project that has a repository of its own
     if claim.kind in _OF_MACHINE or reason == "outside":
         return not world.is_copy
-    if claim.kind in _PATHS and reason == "ignored":
+    if reason == "no-date" or (claim.kind == "script" and verdict.reason in ("not-listed", "no-manifest")):
+        return False  # a line number alone, as of a stack trace; a script of whatever project the text is about
+    if reason in ("ignored", "unread"):
         return world.is_in_use
     if claim.kind in (*_PATHS, "line") and reason == "never-seen":
         return _is_place_here(world, question)
@@ -91,6 +99,8 @@ def _is_meant(world: World, question: Question, verdict: Verdict, *, is_strange:
         return False
     if question.claim.name in _HARNESS_TOOLS and not question.claim.place:
         return False
+    if not _is_own_code(question, verdict):
+        return False
     if _is_any_file_of_the_name(question):
         return False
     base = world.base_of(question.declared)
@@ -103,6 +113,23 @@ def _is_meant(world: World, question: Question, verdict: Verdict, *, is_strange:
         return True
     named = question.subject.nearness(path, question.claim.name.rpartition("/")[2].partition(".")[0])
     return named <= (IN_LINE if base else IN_HEADING)
+
+
+def _is_own_code(question: Question, verdict: Verdict) -> bool:
+    """Whether the evidence for a name is no installed package, and no script or variable that any project has."""
+    claim, path = question.claim, verdict.place.partition(":")[0]
+    if claim.kind in ("symbol", "method", "env", "flag") and not claim.place and path:
+        if kind_of(path) is FileKind.VENDORED:
+            return False
+        if claim.kind == "env" and _OF_A_VENDOR.match(claim.name):
+            return _nearness(question, path) <= IN_HEADING
+    if claim.kind == "script" and "/" in path:
+        return _nearness(question, path) <= IN_SECTION
+    return True
+
+
+def _nearness(question: Question, path: str) -> int:
+    return nearest(question.subject, question.folder, [path], question.claim.name)[0][0]
 
 
 def _is_any_file_of_the_name(question: Question) -> bool:

@@ -136,6 +136,8 @@ INLINE: dict[str, list[str]] = {
     "The people schema is `3b7702e71da3dd791d9e17b76c88730e`.": [],
     "Cron job `df22eb11` posts the daily digest.": ["?id df22eb11 of job"],
     "Cron jobs: `df22eb11`, `0a1b2c3d` and `9f8e7d6c`.": ["?id df22eb11 of job"],
+    "The cron job `daily-digest` posts it.": ["?cron daily-digest"],
+    "Run as `0 3 * * 1 /opt/backup.sh`.": ["cron 0 3 * * 1 of /opt/backup.sh"],
     "The container `4f5e6d7c8b9a` runs n8n.": ["container 4f5e6d7c8b9a"],
     "The `4f5e6d7c8b9a` container runs n8n.": ["container 4f5e6d7c8b9a"],
     "Session ID: 4f5e6d7c8b9a of that commit.": [],

@@ -284,10 +284,10 @@ _KIND_PRIORITY = {
     "commit": 2,
     "version": 3,
     "container": 3,
-    "cron": 2,
+    "cron": 3,
     "id": 3,
     "script": 3,
-    "package": 3,
+    "package": 4,
     "path": 5,
     "directory": 5,
 }
