@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from truekeep.core.model import INDEX
-from truekeep.memory.file_scan import is_dated
+from truekeep.memory.file_scan import is_dated, is_log
 from truekeep.text.program_text import find_program_lines
 
 MIN_LINES = 5  # of a text that is worth telling about
@@ -120,19 +120,24 @@ def _are_series(one: str, other: str) -> bool:
 
 
 def _sections(path: str, text: str) -> Iterator[CopiedFile]:
-    """The first section that one document has twice. A file to which days are added repeats itself, which is fine."""
+    """The first section that a document, or the log of a day, has twice.
+
+    A file to which days are added repeats itself, which is fine, and so does what programs write: often, and alike.
+    """
     headings = Counter(line.strip() for line in text.split("\n") if line.startswith("#"))
     days = sum(count for heading, count in headings.items() if is_dated(heading))
-    if is_dated(path) or days >= _MIN_ADDED or max(headings.values(), default=0) > _MIN_ADDED:
+    is_added_to = days >= _MIN_ADDED or max(headings.values(), default=0) > _MIN_ADDED
+    if not is_log(path) and (is_dated(path) or is_added_to):
         return
-    seen: dict[tuple[str, ...], int] = {}
+    by_program = find_program_lines(text) if is_log(path) else {}
+    places: dict[tuple[str, ...], list[int]] = {}
     for line, section in _split(text.split("\n")):
         body = tuple(item.strip() for item in section if item.strip())
-        if sum(len(item) >= _TELLING_CHARS for item in body) < MIN_LINES:
-            continue
-        first = seen.setdefault(body, line)
-        if first != line:
-            yield CopiedFile(path, line, path, first, "the same section", len(body))
+        if sum(len(item) >= _TELLING_CHARS for item in body) >= MIN_LINES and line not in by_program:
+            places.setdefault(body, []).append(line)
+    for body, lines in places.items():
+        if len(lines) == 2 or (len(lines) > 2 and not is_log(path)):
+            yield CopiedFile(path, lines[1], path, lines[0], "the same section", len(body))
             return
 
 

@@ -35,6 +35,7 @@ _OF_A_VENDOR = re.compile(
     r"(?:GITHUB|GITLAB|GH|OPENAI|ANTHROPIC|CLAUDE|GEMINI|GOOGLE|AWS|AZURE|SLACK|DISCORD|TELEGRAM|NOTION|STRIPE|BRAVE|TAVILY"
     r"|OPENROUTER|GROQ|DEEPSEEK|ELEVENLABS|HF|NPM|VERCEL|RAILWAY|SUPABASE|FIRECRAWL|X|TWITTER)_\w*(?:KEY|TOKEN|SECRET|ID)\Z"
 )  # credentials that programs of many projects read
+_MIN_PARTS_OF_VARIABLE = 2  # underscores in a name that hardly two projects have
 _MIN_STRANGERS = 3  # unknown names in a section, and this many times those that are known
 _STRANGERS_FOR_EACH = 2
 
@@ -121,7 +122,8 @@ def _is_own_code(question: Question, verdict: Verdict) -> bool:
     if claim.kind in ("symbol", "method", "env", "flag") and not claim.place and path:
         if kind_of(path) is FileKind.VENDORED:
             return False
-        if claim.kind == "env" and _OF_A_VENDOR.match(claim.name):
+        is_common = claim.name.count("_") < _MIN_PARTS_OF_VARIABLE or _OF_A_VENDOR.match(claim.name) is not None
+        if claim.kind == "env" and is_common:
             return _nearness(question, path) <= IN_HEADING
     if claim.kind == "script" and "/" in path:
         return _nearness(question, path) <= IN_SECTION

@@ -89,3 +89,10 @@ def test_lines_that_the_index_has_twice() -> None:
 def test_one_line_twice_is_no_repetition() -> None:
     line = ACCOUNTS.partition("\n")[0]
     assert found(MEMORY=f"{line}\n- Something else, of one account.\n{line}\n{line}\n{line}\n") == []
+
+
+def test_a_section_that_the_log_of_a_day_has_twice() -> None:
+    section = "## Move\n\n" + "".join(f"- Moved the {word} tables, and read every row back.\n" for word in _WORDS[:6])
+    log = f"# 2026-11-02\n\n{section}\n## Noon\n\n- Ada asked for the plan.\n\n{section}"
+    assert found(memory__2026_11_02=log) == [("memory/2026-11-02.md:16", "memory/2026-11-02.md:3", "the same section")]
+    assert found(memory__reports__audit_2026_11_02=log) == []  # of a series

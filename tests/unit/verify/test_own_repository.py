@@ -324,6 +324,8 @@ class TestWhatIsOnlyMentioned:
             "The parser keeps row_state between two runs.",  # a word of the text, though code has it
             "Commit `abc1234def` fixed the parser.",
             "`src/routes/usage.tsx` shows it.",  # a folder that was never here
+            "Set `PARSER_MODE` and `GITHUB_TOKEN`.",  # variables that any project may have
+            "Then `npm run build`.",
         ],
     )
     def test_no_claim(self, projects: Path, text: str) -> None:
