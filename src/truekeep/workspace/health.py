@@ -44,6 +44,7 @@ HEALTH = (
     Check("review", "Are drafts reviewed?", system_checks.check_review),
     Check("heartbeat", "Is the heartbeat kept up?", system_checks.check_heartbeat),
     Check("pipeline", "Do handoffs still flow?", system_checks.check_pipeline),
+    Check("copies", "Do other machines have this memory?", system_checks.check_copies),
     Check("search", "Is search up to date?", system_checks.check_search),
     Check("lines", "Does any line need a fix?", memory_checks.check_lines),
     Check("disk", "Is there room?", system_checks.check_disk),

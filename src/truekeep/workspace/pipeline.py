@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -94,7 +95,7 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     inboxes = workspace.handoffs.inboxes()
     since = now - timedelta(days=DAYS_IN_WEEK)
     received = workspace.handoffs.received(as_stamp(since))
-    routes = tuple(see_route(route, history) for route, history in workspace.handoffs.sync_routes())
+    routes = tuple(see_route(route, history) for route, history in _routes(workspace))
     sources = _synced(_sources(workspace, inboxes, received, now), routes)
     drafts = workspace.review.drafts()
     oldest = min((draft.received_at for draft in drafts), default="")
@@ -104,11 +105,23 @@ def see_pipeline(workspace: Workspace, *, now: datetime, roots: Iterable[str] = 
     began = min((lease.taken_at for lease in host_status.leases if lease.taken_at), default="")
     has_inboxes = bool(sources or routes) or any(inbox.path.is_dir() for inbox in inboxes)
     seen = Pipeline(sources, routes, last_ingest, len(drafts), oldest, unscanned, (), began, has_inboxes)
+    if workspace.source is not None:  # what a copy shows is no surprise: `copies` says how old it is
+        return seen._replace(alarms=(*receipt_alarms(), *_stuck(seen, "`truekeep sync run` sends what waits here")))
     amiss = _judge_host(host_status, workspace.machine)
     if amiss is not None and amiss.code == "not-canonical":
         stuck = _stuck(seen, "`truekeep sync run` sends what waits here")
         return seen._replace(alarms=(amiss, *receipt_alarms(), *stuck))
     return seen._replace(alarms=(*([amiss] if amiss else ()), *_alarms(seen, now)))
+
+
+def _routes(workspace: Workspace) -> list[tuple[Route, RouteHistory]]:
+    """The routes of the workspace; of a machine that has a copy, its own."""
+    if workspace.source is None:
+        return list(workspace.handoffs.sync_routes())
+    state = Path(own_state())
+    with suppress(BadSetup):  # `receipt_alarms` tells of it
+        return [(route, read_history(state, name)) for name, route in read_routes(state).items()]
+    return []
 
 
 def _sources(

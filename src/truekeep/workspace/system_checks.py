@@ -6,11 +6,12 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from truekeep.core.dates import local_minute, many
 from truekeep.core.derived_db import UnusableDatabase, read_meta
 from truekeep.core.state_dir import STATE
+from truekeep.handoffs.sync.copy_install import find_edits
 from truekeep.search.embedder_choice import CHUNKING
 from truekeep.search.embedders.choice import choose
 from truekeep.search.index_schema import open_index
@@ -31,6 +32,9 @@ from truekeep.workspace.check import (
 )
 from truekeep.workspace.failures import Failure, failed_runs, noted_bugs
 from truekeep.workspace.pipeline import Pipeline, see_pipeline
+
+if TYPE_CHECKING:
+    from truekeep.core.memory_copy import CopySource
 
 MAX_FILES_BEHIND, MAX_SHARE_BEHIND = 50, 0.2  # files that the search index may lack, and their share
 MIN_FREE_BYTES = 200 << 20
@@ -147,6 +151,43 @@ def check_pipeline(context: CheckContext) -> CheckResult:
         more = f"; {len(seen.alarms) - 1} more: `truekeep status pipeline`" if len(seen.alarms) > 1 else ""
         hint = f"{first.message}: {first.hint}{more}"
     return CheckResult(severity, said, hint, target="no alarm", figures=figures)
+
+
+def check_copies(context: CheckContext) -> CheckResult:
+    """On a copy, how old it is; on the host, when memory was last sent, and by which routes."""
+    source = context.workspace.source
+    if source is not None:
+        return _check_copy(context, source)
+    routes = [(route, history.last) for route, history in context.workspace.handoffs.sync_routes()]
+    sent = {route.name: last.memory for route, last in routes if last is not None and last.memory}
+    silent = [route.name for route, _ in routes if route.options.get("memory") is not True]
+    figures = {"sent": sent, "not_sent": silent}
+    if not routes:
+        return CheckResult(OK, "no route to another machine", figures=figures, is_absent=True)
+    told = [f"{name} has memory of {local_minute(at)}" for name, at in sorted(sent.items())]
+    told += [f"{name} has sent none yet" for name in sorted({route.name for route, _ in routes} - {*sent, *silent})]
+    if not silent:
+        return CheckResult(OK, "; ".join(told), figures=figures)
+    told.append(f"{', '.join(silent)}: handoffs only")
+    return CheckResult(OK, f"{'; '.join(told)} (`truekeep sync share {silent[0]}` sends memory, too)", figures=figures)
+
+
+def _check_copy(context: CheckContext, source: CopySource) -> CheckResult:
+    now = context.now()
+    edited = find_edits(context.workspace.path)
+    stay = f"; {many(source.private, 'private file')} stayed there" if source.private else ""
+    figures = {
+        "host": source.host, "as_of": source.as_of, "minutes": source.minutes_old(now), "every": source.every,
+        "edited": edited[:MAX_EXAMPLES],
+    }  # fmt: skip
+    said, target = f"{source.in_words(now)}{stay}", f"at most {source.every} min"
+    if edited:
+        what = f"{said}; {many(len(edited), 'file')} edited here, such as {edited[0]}"
+        hint = "leave a handoff instead: the next sync keeps the edits aside, and brings the host's text back"
+        return CheckResult(WARNING, what, hint, target=target, figures=figures)
+    return CheckResult(
+        WARNING if source.is_stale(now) else OK, said, source.warning(now), target=target, figures=figures
+    )
 
 
 def check_search(context: CheckContext) -> CheckResult:

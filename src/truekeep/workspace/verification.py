@@ -203,16 +203,21 @@ class Verification:
         (checked,) = verifier.check([text_memory("", text)], root=root, keep=False)
         return checked
 
+    @property
+    def _can_tell(self) -> bool:
+        """True if there are checkouts here, or verdicts of the host."""
+        return self._context.has_checkouts or self._workspace.source is not None
+
     def check(self, path: str, *, budget: float = 0.0) -> CheckedMemory | str:
         """The verdicts on one memory, stored or found within the budget; a text that says why there are none."""
-        if not self._context.has_checkouts:
+        if not self._can_tell:
             return "no checkout of any repository is configured here"
         found = self._known([path], budget).get(path)
         return found if found is not None else "nothing to check it against: no checkout here is of its repository"
 
     def last_checked(self, path: str) -> CheckedMemory | None:
         """The stored verdicts on one memory, if their evidence did not change."""
-        found = self._known([path], 0.0).get(path) if self._context.has_checkouts else None
+        found = self._known([path], 0.0).get(path) if self._can_tell else None
         return None if isinstance(found, str) else found
 
     def _known(self, paths: Sequence[str], budget: float) -> dict[str, CheckedMemory | str]:

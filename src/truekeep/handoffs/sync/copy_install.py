@@ -188,6 +188,7 @@ class CopyFolder:
         }
         self._check_space(manifest, same)
         path = self.root / GENERATIONS / f"{head.sequence}-{head.manifest[:12]}"
+        shutil.rmtree(path, ignore_errors=True)  # of a run that was killed just before the switch
         try:
             self._build(path, current, manifest, same, source)
             may_carry = known is not None and head.purged <= known.sequence
@@ -355,6 +356,11 @@ def _read_mark(generation: Path) -> dict[str, object]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def read_published_files(generation: Path) -> list[str]:
+    """The paths of the files that the host sent."""
+    return sorted(_read_manifest(generation))
 
 
 def _read_manifest(generation: Path) -> dict[str, PublishedFile]:

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from truekeep import __version__
 from truekeep.core import file_io
+from truekeep.core.errors import BadSetup
 from truekeep.core.formats import PUBLICATION
 from truekeep.core.model import REVIEW
 from truekeep.handoffs.sync.private_files import PrivateFiles
@@ -31,12 +32,14 @@ from truekeep.handoffs.sync.publication import (
     UnusablePublication,
     digest_of,
     is_memory_path,
+    parse_head,
     render_manifest,
     render_pack,
 )
 from truekeep.handoffs.sync.receipts import Signer
 from truekeep.memory.file_scan import FileStat, is_settled
 
+RENEW_SECONDS = 300  # a head that is not older is not sent again for its time alone
 NOTES = "notes.json"
 _PACK_BYTES = 4 << 20  # of contents in one pack
 _SMALL_PACK = 256 << 10
@@ -79,6 +82,28 @@ class Publication(NamedTuple):
     objects: tuple[str, ...]  # of this state, the manifest last
     private: tuple[str, ...]
     withheld: tuple[Withheld, ...]
+
+
+def has_state(head: bytes | None, published: Publication) -> bool:
+    """True if a head that is somewhere else is of the state that is published."""
+    return _head_there(head, published) is not None
+
+
+def is_recent(head: bytes | None, published: Publication) -> bool:
+    """True if it also tells the time well enough."""
+    there = _head_there(head, published)
+    if there is None:
+        return False
+    age = _seconds(published.head.as_of) - _seconds(there.as_of)
+    return 0 <= age < RENEW_SECONDS
+
+
+def _head_there(head: bytes | None, published: Publication) -> Head | None:
+    try:
+        found = parse_head(head or b"", key=published.head.key)
+    except BadSetup:
+        return None
+    return found if found.manifest == published.head.manifest and found.order == published.head.order else None
 
 
 class _Known(NamedTuple):

@@ -1,4 +1,6 @@
-"""Sends the host's memory to a machine by rsync over ssh: objects first, the head last.
+"""The way of memory in a contact: what the host sends, and what a producer receives. rsync is driven here, too.
+
+By rsync over ssh the host sends objects first, the head last.
 
 The ssh call that looks for handoffs also says which state that machine has, so nothing new costs no call at all. Else
 rsync brings the objects that are missing there, and a second call of ssh puts the head in its place and lets truekeep
@@ -9,7 +11,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from truekeep.core.errors import TruekeepError
 from truekeep.handoffs.sync.processes import run_tool
@@ -18,6 +20,7 @@ from truekeep.handoffs.sync.runner import Unreachable
 from truekeep.handoffs.sync.ssh import FAILED, remote_shell, rsync_host, ssh_command, unreachable
 
 if TYPE_CHECKING:
+    from truekeep.handoffs.sync.copy_install import CopyReport, PublicationSource
     from truekeep.handoffs.sync.publication_store import Publication
     from truekeep.handoffs.sync.routes import Route
     from truekeep.handoffs.sync.runner import LocalMachine
@@ -42,6 +45,31 @@ def publish_for(route: Route, here: LocalMachine) -> tuple[Publication | None, l
         return here.publish(route), []
     except TruekeepError as error:
         return None, [f"memory was not published for other machines: {error.message}"]
+
+
+def told_published(published: Publication | None) -> dict[str, Any]:
+    """What a contact of the host records about memory."""
+    return {} if published is None else {"memory": published.head.as_of, "memory_files": published.head.files}
+
+
+def receive_memory(source: PublicationSource, route: Route, here: LocalMachine, notes: list[str]) -> CopyReport | None:
+    """On a producer: install the memory that came by a paired route. A problem with it does not stop handoffs."""
+    if here.receive is None or not route.text("host_key"):
+        return None
+    try:
+        report = here.receive(source, route)
+    except TruekeepError as error:
+        notes.append(f"the copy of memory stays as it is: {error.message}; {error.hint}")
+        return None
+    notes += report.notes if report is not None else []
+    return report
+
+
+def told_memory(report: CopyReport | None) -> dict[str, Any]:
+    """What a contact of a producer records about memory."""
+    if report is None:
+        return {}
+    return {"memory": report.as_of, "memory_files": report.files, "memory_changed": max(0, report.changed)}
 
 
 def push_memory(

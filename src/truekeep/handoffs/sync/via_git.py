@@ -1,7 +1,8 @@
 """Sync by git: each machine has its own branch in a shared repository, and the host one for receipts.
 
-    refs/heads/truekeep/<machine>   that machine's exchange, as a tree refs/heads/truekeep/receipts
-    <machine>/<digest>, signed by the host, for processed handoffs that are still offered
+    refs/heads/truekeep/<machine>   that machine's exchange, as a tree
+    refs/heads/truekeep/receipts    <machine>/<digest>, signed by the host, for processed handoffs still on offer
+    refs/heads/truekeep/memory      the memory that the host publishes for copies (`git_memory`)
 
 Commits are made and read in a bare repository of our own, without index or work tree: a user's repository is never
 touched. Names and sizes in a fetched tree are checked before anything is read, and only files of the exchange format
@@ -20,16 +21,17 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core import file_io
 from truekeep.core.git import Git
 from truekeep.core.repository import GitFailed
-from truekeep.handoffs.sync import protocol
+from truekeep.handoffs.sync import git_memory, protocol
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, ORIGIN, Mirror
 from truekeep.handoffs.sync.outbox import opened_outbox
 from truekeep.handoffs.sync.processes import Ran, ToolMissing, run_tool
+from truekeep.handoffs.sync.push_memory import publish_for, receive_memory, told_memory, told_published
 from truekeep.handoffs.sync.receipts import (
     MAX_RECEIPT_BYTES,
     Receipts,
@@ -42,6 +44,9 @@ from truekeep.handoffs.sync.receipts import (
 from truekeep.handoffs.sync.routes import Route
 from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
 from truekeep.text.unicode import printable
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.copy_install import CopyReport
 
 FOLDER = "git"
 BRANCHES = "refs/heads/truekeep"  # on the remote
@@ -110,7 +115,7 @@ def _offer(private: Private, route: Route, here: LocalMachine) -> Contact:
     base = here.exchange(route)
     notes: list[str] = []
     file_io.make_private(base)
-    private.fetch(f"{here.folder}*", f"{RECEIPTS}*")
+    private.fetch(f"{here.folder}*", f"{RECEIPTS}*", f"{git_memory.BRANCH}*")
     tips = private.tips()
     with opened_outbox(route, here) as outbox:
         promised = {
@@ -124,10 +129,19 @@ def _offer(private: Private, route: Route, here: LocalMachine) -> Contact:
         left_out = len(dict.fromkeys(outbox.notes))
         notes += (*offered.notes, *outbox.notes, *private.notes)
     _push_own(private, tips, here, base, notes)
+    came = _receive(private, tips, route, here, notes)
     return Contact(
         route.name, "", True, brought=offered.new, receipts=cleared, refused=found.refused, waiting=left_out,
-        machines=(here.machine,), notes=tuple(dict.fromkeys(notes)),
+        machines=(here.machine,), notes=tuple(dict.fromkeys(notes)), **told_memory(came),
     )  # fmt: skip
+
+
+def _receive(
+    private: Private, tips: Mapping[str, Tip], route: Route, here: LocalMachine, notes: list[str]
+) -> CopyReport | None:
+    """Install the memory that the host published on its branch."""
+    tip = tips.get(git_memory.BRANCH)
+    return receive_memory(git_memory.GitPublication(private, tip), route, here, notes) if tip is not None else None
 
 
 def _receipts(
@@ -219,7 +233,7 @@ def _collect(private: Private, route: Route, here: LocalMachine) -> Contact:
     if len(tips) >= MAX_BRANCHES:
         notes.append(f"there are more than {MAX_BRANCHES} branches truekeep/*; the rest is ignored")
     for name, tip in tips.items():
-        if name == RECEIPTS:
+        if name in (RECEIPTS, git_memory.BRANCH):
             continue
         if not _BRANCH.match(name):
             notes.append(f"the branch truekeep/{printable(name)[:120]} belongs to no machine and is ignored")
@@ -234,8 +248,12 @@ def _collect(private: Private, route: Route, here: LocalMachine) -> Contact:
             receipts |= _own_receipts(private, tips, signer, name)
     tip_there = None if RECEIPTS in private.broken else tips.get(RECEIPTS)
     count = _push_receipts(private, tip_there, receipts, notes)
+    published, unpublished = publish_for(route, here)
+    notes += unpublished
+    if published is not None:
+        notes += git_memory.push_published(private, tips, published)
     return Contact(
-        route.name, "", True,
+        route.name, "", True, **told_published(published),
         brought=sum(item.brought for item in taken),
         receipts=count,
         waiting=sum(item.waiting for item in taken),
@@ -440,12 +458,12 @@ class Private:
             "--no-write-fetch-head", "--no-show-forced-updates", *options, "--", self.remote, *specs,
         )  # fmt: skip
 
-    def push(self, commit: str, branch: str) -> Ran:
+    def push(self, commit: str, branch: str, *, is_forced: bool = False) -> Ran:
         """Push a commit to a branch; only as a fast-forward, unless the branch there is damaged."""
         lease = [f"--force-with-lease={BRANCHES}/{branch}:{self.broken[branch]}"] if branch in self.broken else []
         return self._run(
             "push", "--quiet", "--no-verify", "--no-follow-tags", *lease,
-            "--", self.remote, f"{commit}:{BRANCHES}/{branch}",
+            "--", self.remote, f"{'+' if is_forced else ''}{commit}:{BRANCHES}/{branch}",
         )  # fmt: skip
 
     def tips(self) -> dict[str, Tip]:

@@ -1,6 +1,7 @@
 """Sync by rclone bisync: a folder on any rclone remote, with a subfolder for each machine.
 
-    <remote>/<machine>/…   one machine's exchange; that machine syncs only this, the host syncs all of them
+    <remote>/<machine>/…           one machine's exchange; that machine syncs only this, the host syncs all of them
+    <remote>/truekeep-memory/…     the memory that the host publishes for copies (`rclone_memory`)
 
 Both ends run on timers, so bisync is regularly interrupted and resynced. That is harmless: an exchange contains only
 copies, and `protocol` repairs what a resync restores or drops. This module knows how to call each version of bisync and
@@ -13,6 +14,7 @@ import functools
 import os
 import re
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,6 +24,8 @@ from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, ORIGIN, Mirror
 from truekeep.handoffs.sync.outbox import opened_outbox
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
+from truekeep.handoffs.sync.push_memory import publish_for, receive_memory, told_memory, told_published
+from truekeep.handoffs.sync.rclone_memory import RclonePublication
 from truekeep.handoffs.sync.receipts import read_signer
 from truekeep.handoffs.sync.routes import Route
 from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
@@ -52,10 +56,11 @@ def _offer(route: Route, here: LocalMachine) -> Contact:
         found = protocol.receipts(base, machine=here.folder, key=route.text("host_key"))
         cleared = outbox.clear(found.done, machine=here.machine)
         protocol.withdraw(base, outbox.cleared(found.done))  # reaches the remote in the next run
-        notes = (*found.notes(route), *carrier.notes, *offered.notes, *outbox.notes)
+        notes = [*found.notes(route), *carrier.notes, *offered.notes, *outbox.notes]
+    came = receive_memory(RclonePublication(route, here, _explain(route)), route, here, notes)
     return Contact(
         route.name, "", True, brought=offered.new, receipts=cleared, refused=found.refused, waiting=left_out,
-        machines=(here.machine,), notes=tuple(dict.fromkeys(notes)),
+        machines=(here.machine,), notes=tuple(dict.fromkeys(notes)), **told_memory(came),
     )  # fmt: skip
 
 
@@ -68,15 +73,23 @@ def _collect(route: Route, here: LocalMachine) -> Contact:
     taken = [protocol.collect(source, mirror, here.writers) for _, source in protocol.iter_machines(base)]
     if late := _give_receipts(base, mirror, here):
         carrier.carry()
-    notes = (*carrier.notes, *(note for item in taken for note in item.notes))
+    notes = [*carrier.notes, *(note for item in taken for note in item.notes)]
+    published, unpublished = publish_for(route, here)
+    notes += unpublished
+    if published is not None:
+        RclonePublication(route, here, _explain(route)).write(published)
     return Contact(
-        route.name, "", True,
+        route.name, "", True, **told_published(published),
         brought=sum(item.brought for item in taken),
         receipts=receipts + late,
         waiting=sum(item.waiting for item in taken),
         machines=tuple(dict.fromkeys(name for item in taken for name in item.machines)),
         notes=tuple(dict.fromkeys(notes))[: protocol.MAX_NOTES],
     )  # fmt: skip
+
+
+def _explain(route: Route) -> Callable[[Ran], Unreachable]:
+    return lambda ran: Unreachable(f"rclone: {said(ran)}", hint=_hint(ran, route.text("remote")))
 
 
 def _give_receipts(base: Path, mirror: Mirror, here: LocalMachine) -> int:

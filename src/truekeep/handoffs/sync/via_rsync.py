@@ -28,7 +28,7 @@ from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Arrivals, Mirror, RemoteRepository, name_repository, unwanted
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
-from truekeep.handoffs.sync.push_memory import publish_for, push_memory
+from truekeep.handoffs.sync.push_memory import publish_for, push_memory, told_published
 from truekeep.handoffs.sync.remote_scan import (
     MAX_FILES,
     NoAnswer,
@@ -128,13 +128,12 @@ def contact(route: Route, here: LocalMachine) -> Contact:
         route.name,
         "",
         True,
-        memory=head.as_of if head is not None else "",
-        memory_files=head.files if head is not None else 0,
         brought=brought,
         receipts=len(moved),
         waiting=plan.settling + waiting,
         machines=(machine,),
         notes=tuple(notes[:_MAX_NOTES]),
+        **told_published(published),
     )
 
 

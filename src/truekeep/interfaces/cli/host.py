@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -15,6 +17,7 @@ from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.output import show as show_lines
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import can_ask, prompt, style
+from truekeep.workspace.take_copy import default_target, make_workspace
 
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostLease, HostStatus, Overlap
@@ -98,10 +101,16 @@ def _shown_overlap(overlap: Overlap) -> str:
 
 
 @host.command()
+@click.option(
+    "--to", "target", metavar="DIR", help="From a copy: folder of the new workspace. [default: ~/.openclaw/workspace]"
+)
 @yes_option
 @in_workspace
-def take(opened: Workspace, yes: bool) -> None:
+def take(opened: Workspace, target: str | None, yes: bool) -> None:
     """Make this machine the canonical host.
+
+    On a machine with a copy of memory, a workspace is made of it first; private files, drafts in review and the history
+    of the lost host are not in it.
 
     Use it on a new machine when the old one is lost or retired, or to resolve a split. The old host refuses to write
     once the workspace has been synced to it. If it still runs, run `truekeep host release` there first and sync.
@@ -109,20 +118,32 @@ def take(opened: Workspace, yes: bool) -> None:
     Example: truekeep host take
     """
     found, here = opened.host.status(), opened.machine
-    is_held = found.is_canonical(here)
+    is_copy = opened.source is not None
+    is_held = found.is_canonical(here) and not is_copy
+    if target and not is_copy:
+        raise BadInput("--to is for a machine that has a copy of memory", hint="leave it out here")
     if not is_held:
         if not wants_json():
             show_lines(_render_consequences(found, here))
+            show_lines([f"What this copy has is of {opened.context.source_note}."] if is_copy else [])
         if not yes:
             _ask_name(here)
-    lease = opened.host.take(found)
+    made = (
+        make_workspace(opened, Path(target).expanduser().absolute() if target else default_target())
+        if is_copy
+        else None
+    )
+    with made or nullcontext():
+        lease = (made or opened).host.take(found)
     told = [
+        *([f"{style('made', fg='green')} {made.path} of the copy; every later command uses it"] if made else []),
         f"{style('taken', fg='green')}: {here.name} is the canonical host now (generation {lease.generation})",
         "next: sync the workspace, so that the others know; then `truekeep ingest`",
     ]
     if is_held:
         told = [f"{here.name} is the canonical host already, since {local_minute(lease.taken_at)}"]
-    emit("host-take", {"taken": not is_held, "tenure": lease}, told)
+    data = {"taken": not is_held, "tenure": lease, **({"workspace": str(made.path)} if made else {})}
+    emit("host-take", data, told)
 
 
 def _render_consequences(found: HostStatus, here: Machine) -> Iterator[str]:

@@ -12,7 +12,7 @@ from truekeep.core.errors import BadSetup
 from truekeep.handoffs.sync.contact_history import forget_route, read_history
 from truekeep.handoffs.sync.new_route import plan_route
 from truekeep.handoffs.sync.receipts import read_signer
-from truekeep.handoffs.sync.routes import Route, add_route, choose_routes, read_routes, remove_route
+from truekeep.handoffs.sync.routes import Route, add_route, choose_routes, read_routes, remove_route, write_routes
 from truekeep.handoffs.sync.runner import run_routes
 from truekeep.interfaces.cli.complete_values import complete_routes
 from truekeep.interfaces.cli.json_fields import to_json
@@ -119,6 +119,29 @@ def key(opened: Workspace | None) -> None:
 
 
 @sync.command()
+@click.argument("name", shell_complete=complete_routes)
+@click.option("--stop", is_flag=True, help="Send handoffs' receipts only, and no memory.")
+@in_workspace_if_any
+def share(opened: Workspace | None, name: str, stop: bool) -> None:
+    """Send a read-only copy of memory by a route, too.
+
+    For routes of earlier versions, which carry handoffs only; `truekeep sync add` makes new ones so. SOUL.md, any
+    USER.md but your own, and what `sync.private` of the configuration names never leave the host.
+
+    Example: truekeep sync share laptop
+    """
+    side = _checked_side(opened)
+    if not side.is_host:
+        raise BadSetup(f"this machine ({side.machine}) is not the canonical host", hint="run it there")
+    routes = read_routes(side.state)
+    (route,) = choose_routes(side.state, [name])
+    changed = route._replace(options={**route.options, "memory": not stop})
+    write_routes(side.state, {**routes, name: changed})
+    told = "memory is not sent any more; copies stay as they are" if stop else "`truekeep sync run` sends memory"
+    emit("sync-share", changed, [f"{style('changed', fg='green')} {name}: {told}"])
+
+
+@sync.command()
 @in_workspace_if_any
 def receive(_: Workspace | None) -> None:
     """Install the copy of memory that the host sent to this machine by rsync.
@@ -197,7 +220,11 @@ def _render_contact(contact: Contact, *, is_host: bool) -> Iterator[Shown]:
 
 
 def _moved(contact: Contact, *, is_host: bool) -> str:
-    return f"{contact.brought} {'brought' if is_host else 'sent'}, {many(contact.receipts, 'receipt')}"
+    told = f"{contact.brought} {'brought' if is_host else 'sent'}, {many(contact.receipts, 'receipt')}"
+    if not contact.memory:
+        return told
+    changed = f", {contact.memory_changed} changed" if contact.memory_changed else ""
+    return f"{told}; memory {'sent' if is_host else 'received'}: {many(contact.memory_files, 'file')}{changed}"
 
 
 @sync.command()

@@ -1,0 +1,92 @@
+"""A second and a third machine, set up as a newcomer does it: what the host files is in their next session's brief."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.helpers import Place, a_handoff, git_repo, run_cli, tree
+from tests.support.programs import need
+
+REMOTE = "git@github.com:me/app.git"
+
+
+@dataclass
+class Producer:
+    """A machine that the host's memory comes to."""
+
+    home: Path
+    name: str
+
+    @classmethod
+    def make(cls, base: Path, name: str) -> Producer:
+        git_repo(base / name / "repos/app", remote=REMOTE)
+        return cls(base / name, name)
+
+    def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        return run_cli(*arguments, stdin=stdin, HOME=str(self.home), TRUEKEEP_MACHINE_ID=self.name)
+
+    def connect(self, via: str, remote: str, key: str) -> None:
+        done = self.run(
+            "connect", "machine", "--repo", f"{self.home}/repos/*", "--via", via, "--remote", remote, "--host-key", key,
+            "--yes",
+        )  # fmt: skip
+        assert done.returncode == 0, done
+
+    def brief(self) -> str:
+        """What the hook of a session that starts gives to the agent."""
+        started = {"session_id": "s1", "cwd": str(self.home / "repos/app"), "source": "startup"}
+        return self.run("hook", "session-start", "--for", "claude", stdin=json.dumps(started)).stdout
+
+    def memory(self) -> dict[str, str]:
+        found = Path(os.path.realpath(self.home / ".local/state/truekeep/copy/current"))
+        return {path: text for path, text in tree(found).items() if path.endswith(".md")}
+
+
+def host(place: Place, *arguments: str) -> str:
+    done = run_cli("-w", str(place.workspace), *arguments)
+    assert done.returncode == 0, done
+    return done.stdout
+
+
+@pytest.mark.parametrize("via", ["git", "rclone"])
+def test_what_the_host_files_is_in_the_next_brief_elsewhere(
+    place: Place, tmp_path: Path, via: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if via == "rclone":
+        need("rclone")
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")  # each step is one of this test
+    remote = tmp_path / "remote"
+    remote.mkdir()
+    if via == "git":
+        subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    git_repo(place.repo, remote=REMOTE)
+    host(place, "sync", "add", "post", "--via", via, "--remote", str(remote))
+    key = host(place, "sync", "key").strip()
+    one, two = Producer.make(tmp_path, "laptop"), Producer.make(tmp_path, "tower")
+    for machine in (one, two):
+        machine.connect(via, str(remote), key)
+        assert machine.brief() == "", "the host has not published yet"
+    (place.workspace / "SOUL.md").write_text("# Soul\nsecret persona\n")
+    place.leave(a_handoff())
+    place.ingest()
+    assert "memory sent: " in host(place, "sync", "run")
+    for machine in (one, two):
+        assert "memory received: " in machine.run("sync", "run").stdout
+        brief = machine.brief()
+        assert "Staging answers on port 8443 only" in brief
+        assert "This is a copy of the memory as of just now, from " in brief
+        shared = {path: text for path, text in tree(place.workspace).items() if path.endswith(".md")}
+        del shared["SOUL.md"]
+        assert machine.memory() == shared
+    left = one.run(
+        "checkpoint", "--summary", "the proxy moved", "--repo", f"{one.home}/repos/app", "--writer", "claude"
+    )
+    assert left.returncode == 0, left
+    status = json.loads(one.run("sync", "status", "--json").stdout)["routes"][0]
+    assert status["last"]["memory_files"] > 0

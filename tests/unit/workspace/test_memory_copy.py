@@ -1,0 +1,314 @@
+"""A copy is always one whole state of the host; what is private never leaves; nothing writes a copy."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import random
+import shutil
+from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.support.copies import Pair, StoppedHere, stopped_at
+from tests.support.helpers import NOW, Place, a_handoff, run_cli, tree
+from truekeep.core.errors import Busy, NewerState, NotCanonical, StorageFailed
+from truekeep.core.memory_copy import read_source
+from truekeep.handoffs.sync.publication import HEAD, OBJECTS, UnusablePublication
+from truekeep.handoffs.sync.receipts import read_signer
+from truekeep.workspace import context
+from truekeep.workspace.take_copy import make_workspace
+
+SECRET = "the salary of ada is 4711 crowns"
+
+
+@pytest.fixture
+def pair(place: Place, tmp_path: Path) -> Pair:
+    place.leave(a_handoff())
+    place.ingest()
+    return Pair(place, tmp_path / "copy")
+
+
+# --- One whole state ------------------------------------------------------------------------------------------------
+
+
+def test_first_copy_nothing_new_and_one_changed_file(pair: Pair) -> None:
+    first = pair.sync(is_complete=False)
+    assert first is not None
+    assert (first.changed, pair.memory()) == (first.files, pair.shared())
+    again = pair.sync(now=NOW + timedelta(minutes=30), is_complete=False)
+    assert again is not None
+    assert again.changed == -1
+    source = read_source(pair.folder.current() or "")
+    assert source is not None
+    assert source.as_of == "2026-11-15T12:30:00Z", "confirmed, though nothing changed"
+    inode = os.stat((pair.folder.current() or Path()) / "MEMORY.md").st_ino
+    pair.write("memory/new.md", "# New\n")
+    third = pair.sync(is_complete=False)
+    assert third is not None
+    assert (third.changed, pair.memory()) == (1, pair.shared())
+    assert os.stat((pair.folder.current() or Path()) / "MEMORY.md").st_ino == inode, "not written again"
+    assert len(list((pair.root / "generations").iterdir())) == 2, "the one before stays for who reads it"
+
+
+@pytest.mark.parametrize("fault", ["killed", "disk full"])
+def test_stopped_at_any_step_it_is_one_whole_state(pair: Pair, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+    pair.write("memory/one.md", "# One\n")
+    pair.write("memory/two.md", "# Two\n")
+    pair.sync(is_complete=False)
+    before = pair.memory()
+    pair.write("memory/one.md", "# One, edited\n")
+    os.rename(pair.place.workspace / "memory/two.md", pair.place.workspace / "memory/three.md")
+    published = pair.publish()
+    after, step, is_through = pair.shared(), 0, False
+    kept = pair.root.with_name("kept")
+    shutil.copytree(pair.root, kept, symlinks=True)
+    full = OSError(errno.ENOSPC, "No space left on device")
+    seen = []
+    while not is_through:
+        step += 1
+        shutil.rmtree(pair.root)
+        shutil.copytree(kept, pair.root, symlinks=True)
+        with (
+            stopped_at(step, monkeypatch, StoppedHere if fault == "killed" else lambda: full) as calls,
+            suppress(StoppedHere, StorageFailed),
+        ):
+            pair.receive(published)
+        is_through = calls[0] < step
+        seen.append(pair.memory())
+        pair.receive(published)
+        assert pair.memory() == after, f"the next run, after one that ended at step {step}"
+    assert all(state in (before, after) for state in seen)
+    assert before in seen
+    assert step > 10
+
+
+def test_any_history_of_edits_faults_and_runs(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever happens in whatever order, the copy is a state that the host once published, and at last its latest."""
+    choose = random.Random(24)
+    names = [f"memory/f{number}.md" for number in range(6)]
+    for _ in range(60):
+        for name in choose.sample(names, 2):
+            file = pair.place.workspace / name
+            if file.exists() and choose.random() < 0.3:
+                file.unlink()
+            else:
+                pair.write(name, f"# {name}\nversion {choose.random()}\n")
+        published = pair.publish()
+        step = choose.randrange(1, 60)
+        with stopped_at(step, monkeypatch, StoppedHere), suppress(StoppedHere, UnusablePublication):
+            pair.receive(published)
+        assert not pair.memory() or pair.memory() in pair.states.values()
+    pair.receive(pair.publish())
+    assert pair.memory() == pair.shared()
+
+
+def test_half_copied_and_damaged_objects_are_not_installed(pair: Pair, tmp_path: Path) -> None:
+    pair.sync(is_complete=False)
+    before = pair.memory()
+    pair.write("memory/new.md", "# New\n" * 100)
+    published = pair.publish()
+    for name in published.objects:
+        path = published.folder / OBJECTS / name
+        whole = path.read_bytes()
+        for broken in (whole[: len(whole) // 2], b"", whole[:-1] + bytes([whole[-1] ^ 1])):
+            path.write_bytes(broken)
+            with suppress(UnusablePublication):  # a pack that it does not need is not read
+                pair.receive(published)
+            assert pair.memory() in (before, pair.shared())
+        path.write_bytes(whole)
+    pair.receive(published)
+    assert pair.memory() == pair.shared()
+
+
+def test_nothing_is_published_while_another_truekeep_writes(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(context, "LOCK_WAIT_SECONDS", 0.1)
+    with pair.place.open() as workspace, workspace.locked(), pytest.raises(Busy):
+        pair.publish()
+
+
+# --- Private ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_private_never_leaves(pair: Pair) -> None:
+    pair.place.configure('[sync]\nprivate = ["memory/diary/", "Salary*.md"]\n')
+    for path in (
+        "SOUL.md", "memory/diary/2026-11-01.md", "memory/diary/deep/a.md", "memory/cards/salary-2026.md",
+        "memory/SALARY.md", "memory/people/USER.md", "memory/handoff-inbox/draft.md",
+    ):  # fmt: skip
+        pair.write(path, f"# Secret\n{SECRET} {path}\n")
+    pair.write("USER.md", "# User\nAda\n")
+    (pair.place.workspace / "memory/plain.md").symlink_to(pair.place.workspace / "memory/SALARY.md")
+    (pair.place.workspace / "memory/notes").symlink_to(pair.place.workspace / "memory/diary")
+    os.link(pair.place.workspace / "memory/SALARY.md", pair.place.workspace / "memory/linked.md")
+    shutil.copy(pair.place.workspace / "memory/diary/deep/a.md", pair.place.workspace / "memory/copied.md")
+    published = pair.publish()
+    pair.receive(published, is_complete=True)
+    assert SECRET.encode() not in pair.bytes_of_copy()
+    assert {item.path for item in published.withheld} == {"memory/linked.md", "memory/copied.md"}
+    assert "memory/handoff-inbox/draft.md" not in pair.memory()
+    assert "USER.md" in pair.memory()
+
+
+def test_what_becomes_private_or_is_renamed_is_gone_with_the_next_sync(pair: Pair) -> None:
+    pair.write("memory/plans.md", f"# Plans\nfirst {SECRET}\n")
+    pair.sync()
+    assert SECRET.encode() in pair.bytes_of_copy()
+    pair.write("memory/plans.md", f"# Plans\nsecond {SECRET}\n")
+    pair.sync()
+    pair.place.configure('[sync]\nprivate = ["memory/plans.md"]\n')
+    published = pair.publish()
+    assert all(SECRET.encode() not in (published.folder / OBJECTS / name).read_bytes() for name in published.objects)
+    pair.receive(published, is_complete=True)
+    assert "memory/plans.md" not in pair.memory()
+    assert SECRET.encode() not in pair.bytes_of_copy(), "not in an index, nor in an earlier generation"
+    os.rename(pair.place.workspace / "memory/plans.md", pair.place.workspace / "memory/ideas.md")
+    again = pair.publish()
+    assert [item.path for item in again.withheld] == ["memory/ideas.md"]
+    pair.place.configure("")
+    assert pair.publish().withheld == (), "the list decides"
+
+
+def test_another_persons_login_does_not_get_user_md(pair: Pair) -> None:
+    pair.write("USER.md", "# User\nAda\n")
+    pair.receive(pair.publish(withheld=("USER.md",)))
+    assert "USER.md" not in pair.memory()
+
+
+# --- Who says so -----------------------------------------------------------------------------------------------------
+
+
+def edit_head(published_folder: Path, **changes: object) -> None:
+    path = published_folder / HEAD
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def test_only_the_paired_host_is_believed(pair: Pair) -> None:
+    published = pair.publish()
+    key = read_signer().public
+    assert pair.receive(published, key=key) is not None
+    pair.write("memory/more.md", "# More\n")
+    published = pair.publish()
+    edit_head(published.folder, host="mallory")
+    with pytest.raises(UnusablePublication, match="not signed by the paired host"):
+        pair.receive(published, key=key)
+    edit_head(pair.publish().folder, format=99)
+    with pytest.raises(NewerState, match="a newer truekeep"):
+        pair.receive(published, key=key)
+    (published.folder / HEAD).write_text("{")
+    with pytest.raises(UnusablePublication, match="cannot be read"):
+        pair.receive(published, key=key)
+
+
+def test_an_older_state_and_a_second_host_are_refused(pair: Pair, tmp_path: Path) -> None:
+    old = pair.publish()
+    shutil.copytree(old.folder, tmp_path / "kept")
+    pair.write("memory/new.md", "# New\n")
+    pair.sync(is_complete=False)
+    now = pair.memory()
+    with pytest.raises(UnusablePublication, match="older than the copy here"):
+        pair.receive(old._replace(folder=tmp_path / "kept"))
+    other = Place.make(tmp_path / "other")
+    rival = Pair(other, pair.root)
+    published = rival.publish()
+    head = published.head._replace(host_id="f" * 32, host="tower").signed(read_signer())
+    (published.folder / HEAD).write_bytes(head.render())
+    with pytest.raises(UnusablePublication, match="both publish as the canonical host"):
+        rival.receive(published)
+    assert pair.memory() == now
+
+
+def test_a_host_that_took_over_is_followed_and_a_renamed_one_shown(pair: Pair) -> None:
+    pair.sync(is_complete=False)
+    published = pair.publish()
+    pair.write("memory/after.md", "# After\n")
+    published = pair.publish()
+    head = published.head._replace(host="newname", generation=2, host_id="e" * 32, sequence=1).signed(read_signer())
+    (published.folder / HEAD).write_bytes(head.render())
+    pair.receive(published)
+    assert pair.memory() == pair.shared()
+    source = pair.open().source
+    assert source is not None
+    assert source.host == "newname"
+
+
+def test_a_clock_that_jumps(pair: Pair) -> None:
+    pair.sync(now=NOW + timedelta(days=400), is_complete=False)
+    pair.write("memory/back.md", "# Back\n")
+    pair.sync(now=NOW, is_complete=False)
+    assert pair.memory() == pair.shared(), "the number goes on, whatever the clock says"
+    source = pair.open().source
+    assert source is not None
+    assert source.in_words(NOW - timedelta(days=3)).startswith("as of an unknown time")
+    assert source.is_stale(NOW - timedelta(days=3))
+
+
+# --- Only read -------------------------------------------------------------------------------------------------------
+
+
+def test_an_edited_copy_is_kept_aside_and_said(pair: Pair) -> None:
+    pair.sync(is_complete=False)
+    current = pair.folder.current()
+    assert current is not None
+    card = current / "memory/cards/staging-proxy.md"
+    assert not os.stat(card).st_mode & 0o222
+    card.unlink()
+    card.write_text("mine\n")
+    (current / "memory/extra.md").write_text("also mine\n")
+    (result,) = [item for item in pair.open().health.check(now=NOW).results if item.name == "copies"]
+    assert (result.severity, "2 files edited here" in result.said) == ("warning", True), result
+    pair.write("memory/new.md", "# New\n")
+    report = pair.sync(is_complete=False)
+    assert report is not None
+    assert sorted(Path(path).read_text() for path in report.edited) == ["also mine\n", "mine\n"]
+    assert "2 files of the copy were edited here" in report.notes[0]
+    assert pair.memory() == pair.shared()
+
+
+def test_no_space_leaves_the_copy_as_it_is(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.sync(is_complete=False)
+    before = pair.memory()
+    pair.write("memory/new.md", "# New\n")
+    published = pair.publish()
+    real = os.statvfs(pair.root)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:4], 0, *real[5:])))
+        with pytest.raises(StorageFailed, match="no space left for the copy"):
+            pair.receive(published)
+    assert pair.memory() == before
+
+
+def test_no_machine_writes_a_copy_not_even_one_with_the_hosts_id(pair: Pair) -> None:
+    pair.sync()
+    with pair.open() as copy:
+        assert copy.machine.id == copy.state.host().id, "a clone of the host"
+        assert not copy.is_canonical
+        with pytest.raises(NotCanonical, match="it has a copy of the memory of"):
+            copy.handoffs.ingest()
+        with pytest.raises(NotCanonical), copy.writing("test"):
+            pass
+
+
+def test_host_take_makes_a_workspace_of_a_copy(pair: Pair, tmp_path: Path, own_home: Path) -> None:
+    pair.sync()
+    target = tmp_path / "taken"
+    with make_workspace(pair.open(), target) as taken:
+        lease = taken.host.take(taken.host.status())
+        assert taken.source is None
+        assert lease.generation >= 1
+        assert {path: text for path, text in tree(target).items() if path.endswith(".md")} == pair.shared()
+    assert (target / "MEMORY.md").stat().st_mode & 0o200
+    done = run_cli(
+        "-w", str(pair.folder.current()), "host", "take", "--yes", "--to", str(target), TRUEKEEP_MACHINE_ID="b"
+    )
+    assert (done.returncode, "is not empty" in done.stderr) == (3, True), done
+    done = run_cli("-w", str(pair.folder.current()), "host", "take", "--yes", TRUEKEEP_MACHINE_ID="b")
+    assert done.returncode == 0, done
+    assert "generation 2" in done.stdout
+    shown = run_cli("status", "--json", TRUEKEEP_MACHINE_ID="b")
+    assert json.loads(shown.stdout)["memory"]["workspace"] == str(own_home / ".openclaw/workspace")
+    card = run_cli("card", "confirm", "staging-proxy", TRUEKEEP_MACHINE_ID="b")
+    assert card.returncode == 0, card
