@@ -35,6 +35,7 @@ BENCHES = {  # name → the module with its main(options)
     "transcripts": "bench.transcripts",
     "alf": "bench.alf",
     "sync": "bench.sync",
+    "copy": "bench.memory_copy",
     "upkeep": "bench.upkeep",
     "site": "bench.website",
     "real": "bench.real.run",

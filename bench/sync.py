@@ -64,14 +64,14 @@ def _run(folder: Path, laptop: SshHost, machines: int, handoffs: int) -> None:
     (folder / "plain").mkdir()
     plain = _added(
         watch(
-            ["rsync", "-a", "-e", _ssh(laptop), f"127.0.0.1:{laptop.base}/m{machine}/", f"{folder}/plain/m{machine}/"]
+            ["rsync", "-a", "-e", ssh_of(laptop), f"127.0.0.1:{laptop.base}/m{machine}/", f"{folder}/plain/m{machine}/"]
         )
         for machine in range(machines)
     )
     before = laptop.logins()
     idle = watch(sync)
     idle_logins = laptop.logins() - before
-    trips = _added(watch([*_ssh(laptop).split(" "), "127.0.0.1", "true"]) for _ in range(machines))
+    trips = _added(watch([*ssh_of(laptop).split(" "), "127.0.0.1", "true"]) for _ in range(machines))
     ingest = watch([sys.executable, "-m", "truekeep", "-w", str(workspace), "ingest"])
     before = laptop.logins()
     receipts = watch(sync)
@@ -94,7 +94,7 @@ def _run(folder: Path, laptop: SshHost, machines: int, handoffs: int) -> None:
     keep("sync.left", left, f"first sync CPU {first.cpu / plain.cpu:.1f} x rsync -a; {machines} x {handoffs:,}")
 
 
-def _ssh(laptop: SshHost) -> str:
+def ssh_of(laptop: SshHost) -> str:
     options = laptop.options["ssh_options"]
     assert isinstance(options, tuple)
     return " ".join(["ssh", "-p", str(laptop.port), *(f"-o{option.replace(chr(34), '')}" for option in options)])

@@ -203,3 +203,33 @@ def test_the_ingest_log_follows_no_symlink(place: Place, tmp_path: Path) -> None
     (place.workspace / LOG).symlink_to(tmp_path / "elsewhere")
     assert len(place.ingest().warnings) == 1
     assert not (tmp_path / "elsewhere").exists()
+
+
+# "It's per-machine": knowledge reaches the other machines' sessions.
+
+
+def test_a_card_of_the_host_is_in_the_brief_of_another_machines_session(place: Place, tmp_path: Path) -> None:
+    remote, laptop = tmp_path / "post.git", tmp_path / "laptop"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    git_repo(place.repo)
+    app = git_repo(laptop / "repos/app")
+    place.leave(a_handoff())
+    place.ingest()
+
+    def on_host(*words: str) -> str:
+        return run_cli("-w", str(place.workspace), *words).stdout
+
+    def on_laptop(*words: str, stdin: str = "") -> str:
+        done = run_cli(*words, stdin=stdin, HOME=str(laptop), TRUEKEEP_MACHINE_ID="laptop", TRUEKEEP_NO_BACKGROUND="1")
+        assert done.returncode == 0, done
+        return done.stdout
+
+    on_host("sync", "add", "post", "--via", "git", "--remote", str(remote))
+    assert "memory sent" in on_host("sync", "run")
+    key = on_host("sync", "key").strip()
+    route = ("--repo", str(app), "--via", "git", "--remote", str(remote), "--host-key", key)
+    on_laptop("connect", "machine", *route, "--yes")
+    start = json.dumps({"session_id": "s1", "cwd": str(app), "source": "startup"})
+    brief = on_laptop("hook", "session-start", "--for", "claude", stdin=start)
+    assert "Staging answers on port 8443 only." in brief
+    assert "This is a copy of the memory as of just now, from " in brief

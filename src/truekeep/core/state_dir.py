@@ -38,7 +38,7 @@ _HOST_BYTES = 65_536
 FIRST_INDEX = "# Memory\n\n## Cards\n"  # MEMORY.md as `init` writes it
 _IGNORED = (
     "*.sqlite*\nlogs/\nlexicon.bin\nindex.lock\nmcp-token\nsynced/\nexchange/\ncontacts/\nsync.lock.d/\n"
-    "tool-warnings.json\npublished/\n"
+    "tool-warnings.json\n"
 )
 
 

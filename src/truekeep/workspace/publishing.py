@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from truekeep.core import file_io
 from truekeep.core.errors import NotCanonical
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, person
+from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, own_state, person
 from truekeep.core.memory_copy import EVERY_MINUTES
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.sync.publication_store import Describe, HostIdentity, MemorySource, Publication, PublicationStore
@@ -55,6 +55,11 @@ def publisher(path: Path) -> Callable[[Route], Publication]:
     return publish
 
 
+def published_folder(path: Path) -> Path:
+    """Where this machine keeps what it published of a workspace: outside of it, so that no sync tool or git has it."""
+    return Path(own_state()) / FOLDER / hashlib.sha256(os.path.realpath(path).encode()).hexdigest()[:10]
+
+
 def private_for(route: Route) -> tuple[str, ...]:
     """What a route withholds besides the configured list: its own list, and USER.md from another person's login."""
     login = route.text("host").rpartition("@")[0] if route.via == "rsync" else ""
@@ -71,7 +76,7 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Publ
     with context.writing("publish memory", patient=True):
         lease = context.state.host_status().canonical
         host = HostIdentity(workspace.machine.id, workspace.machine.name, lease.generation if lease else 1)
-        store = PublicationStore(context.state.path / FOLDER / key)
+        store = PublicationStore(published_folder(workspace.path) / key)
         patterns = (*context.config.sync.private, *withheld)
         described: dict[str, Describe] = {
             f"{STATE}/known-verdicts.json": lambda paths: _json(_verdicts(workspace, paths)),

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.support.copies import Pair
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff, git_repo
+from tests.support.visitor import Visitor
 from truekeep.core.errors import NotFound
 from truekeep.interfaces.mcp.schemas import TOOLS
 from truekeep.interfaces.mcp.tools import MemoryTools
@@ -97,6 +99,15 @@ def test_mcp_answers(reader: Workspace) -> None:
     assert "staging-proxy" in reply.text
     assert not reply.is_error
     assert not tools.call(TOOLS["memory_status"], {}).is_error
+
+
+def test_pages_show_memory_and_whose_it_is(reader: Workspace, pair: Pair) -> None:
+    visitor = Visitor(replace(pair.place, workspace=reader.path), read_only=True)
+    for path in ("/", "/memory", "/review", "/history", f"/memory/file/{CARD}"):
+        page = visitor.see(path)
+        assert ('<span class="badge">as of ' in page) == (reader.source is not None), path
+    assert "staging-proxy" in visitor.see("/search", q="staging port")
+    visitor.close()
 
 
 def test_both_give_the_same_answers(pair: Pair) -> None:
