@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import json
 import os
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.machine import has_routes, own_state
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 CURRENT = "current"
 GENERATIONS = "generations"
@@ -41,6 +43,8 @@ class CopySource(NamedTuple):
 
     def minutes_old(self, now: datetime) -> int | None:
         """Minutes since the host confirmed this state; None if its clock or ours cannot be right."""
+        from datetime import datetime  # hooks that read no memory do without
+
         try:
             seconds = (now - datetime.fromisoformat(self.as_of)).total_seconds()
         except (ValueError, OverflowError, TypeError):
@@ -125,6 +129,8 @@ def has_news() -> bool:
 
 
 def now_utc() -> datetime:
+    from datetime import UTC, datetime
+
     return datetime.now(UTC)
 
 

@@ -626,7 +626,8 @@ OURS = {
 OURS_FOR_THE_BRIEF = {
     "core", "core.config", "core.dates", "core.default_workspace", "core.derived_db", "core.digest",
     "core.host_lease", "text.unicode", "core.errors", "core.file_io", "core.formats",
-    "core.machine", "core.repository", "core.model", "core.sqlite", "core.state_dir", "core.toml", "interfaces",
+    "core.machine", "core.memory_copy", "core.repository", "core.model", "core.sqlite", "core.state_dir", "core.toml",
+    "interfaces",
     "interfaces.hooks", "memory", "memory.card", "memory.file_scan", "memory.frontmatter", "memory.ledger",
     "memory.own_blocks", "memory.project_files", "memory.repair_note", "memory.staging", "search", "search.card_list",
     "search.file_metadata", "search.index_schema",

@@ -27,8 +27,8 @@ from truekeep.handoffs.sync.publication import (
     MAX_PACK_BYTES,
     OBJECTS,
     Head,
-    Manifest,
     PackReader,
+    PublicationManifest,
     PublishedFile,
     UnusablePublication,
     digest_of,
@@ -205,7 +205,7 @@ class CopyFolder:
     # Building.
 
     def _build(
-        self, path: Path, current: Path | None, manifest: Manifest, same: set[str], source: PublicationSource
+        self, path: Path, current: Path | None, manifest: PublicationManifest, same: set[str], source: PublicationSource
     ) -> None:
         file_io.make_private(path / STATE / "logs")
         made = {""}
@@ -295,7 +295,7 @@ class CopyFolder:
             edited[path] = str(place)
         return edited
 
-    def _check_space(self, manifest: Manifest, same: set[str]) -> None:
+    def _check_space(self, manifest: PublicationManifest, same: set[str]) -> None:
         needed = sum(file.size + 4096 for file in manifest.files if file.path not in same)
         space = os.statvfs(self.root)
         if space.f_bavail * space.f_frsize < 2 * needed + _FREE_BYTES:

@@ -53,7 +53,7 @@ class PublishedFile(NamedTuple):
     pack: int  # its number among the packs
 
 
-class Manifest(NamedTuple):
+class PublicationManifest(NamedTuple):
     """The files of one state, and the packs with their contents."""
 
     files: tuple[PublishedFile, ...]
@@ -131,12 +131,12 @@ def digest_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def render_manifest(manifest: Manifest) -> bytes:
+def render_manifest(manifest: PublicationManifest) -> bytes:
     given = {"format": PUBLICATION, "packs": manifest.packs, "files": [list(file) for file in manifest.files]}
     return zlib.compress(json.dumps(given, separators=(",", ":")).encode(), 6)
 
 
-def parse_manifest(raw: bytes) -> Manifest:
+def parse_manifest(raw: bytes) -> PublicationManifest:
     """A manifest whose paths are all inside memory. Its digest was checked against a signed head."""
     try:
         opened = zlib.decompressobj()
@@ -159,7 +159,7 @@ def parse_manifest(raw: bytes) -> Manifest:
         ) from error
     if not is_whole:
         raise UnusablePublication("the host's manifest names files that are not memory", hint="update truekeep there")
-    return Manifest(files, packs)
+    return PublicationManifest(files, packs)
 
 
 def is_valid_file(file: PublishedFile, packs: int) -> bool:

@@ -26,8 +26,8 @@ from truekeep.handoffs.sync.publication import (
     HEAD,
     OBJECTS,
     Head,
-    Manifest,
     PackReader,
+    PublicationManifest,
     PublishedFile,
     UnusablePublication,
     digest_of,
@@ -152,7 +152,7 @@ class PublicationStore:
             private.same_as(known.digest, known.size) for known in self._notes.files.values()
         )
         packs = self._pack(files, contents, is_purge=is_purge)
-        manifest = Manifest(tuple(_located(files, packs)), tuple((pack.name, pack.size) for pack in packs))
+        manifest = PublicationManifest(tuple(_located(files, packs)), tuple((pack.name, pack.size) for pack in packs))
         raw = render_manifest(manifest)
         sequence = self._next_sequence(digest_of(raw), at)
         head = Head(

@@ -152,7 +152,7 @@ def receive(_: Workspace | None) -> None:
     """
     with ProgressDisplay("installing the copy") as display:
         report = receive_sent(lambda _, done, total: display.count(done, total))
-    emit("sync-receive", report, _render_received(report))
+    emit("sync-receive", {"received": report}, _render_received(report))
 
 
 def _render_received(report: CopyReport | None) -> Iterator[Shown]:
