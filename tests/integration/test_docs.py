@@ -194,7 +194,7 @@ def test_benches_and_targets_that_are_named_are_there() -> None:
 
 def test_every_key_of_the_configuration_is_documented_and_no_other() -> None:
     keys = {"repositories": (), "[writers]": (), "[policy]": ()}
-    for name in ("limits", "recall", "verify", "transcripts", "decay", "logs"):
+    for name in ("limits", "recall", "verify", "transcripts", "decay", "logs", "sync"):
         keys |= {f"{name}.{key}": default for key, default in getattr(Config(), name)._asdict().items()}
     rows = table(OPERATIONS, "| key | default | what |")
     assert [row[0].strip("`") for row in rows] == list(keys)

@@ -21,7 +21,10 @@ from truekeep.workspace.workspace import Workspace, default_path
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-_TELL_SOURCE = ("search", "get", "wake", "status", "receive", "run")  # they tell it themselves, or it says nothing
+_NO_SOURCE = frozenset((  # commands that tell the source of a copy themselves, or show nothing of memory
+    "search", "get", "wake", "status", "receive", "run", "machine", "connect", "add", "key", "remove", "share", "new",
+    "checkpoint", "lint", "doctor", "install", "serve", "take", "adopt", "sync",
+))  # fmt: skip
 _OPENED = "truekeep.opened"  # key in click's context: the workspaces opened by this command
 _JSON = "truekeep.json"  # key in click's context: True with --json
 
@@ -106,7 +109,7 @@ def open_workspace(ctx: click.Context, workspace: str | None) -> Workspace:
     if not chosen and has_news() and ctx.info_name != "receive":
         _install_news()
     opened = Workspace.open(Path(chosen) if chosen else None)
-    if opened.source is not None and ctx.info_name not in _TELL_SOURCE:
+    if opened.source is not None and ctx.info_name not in _NO_SOURCE:
         opened.notices.append(f"memory {opened.context.source_note}")
     ctx.call_on_close(lambda: _print_notices(opened))
     ctx.call_on_close(opened.close)
