@@ -58,16 +58,23 @@ _RULES = (
     _Rule("relative-time", "relative-time"),
     _Rule("dangling-reference", "dangling-opening", only_opening=True),
     _Rule("dangling-reference", "dangling-reference"),
+    _Rule("task-state", "task-item"),
     _Rule("task-state", "task-state"),
+    _Rule("task-state", "task-done", reads_quotations=True),
     _Rule("task-state", "task-progress"),
     _Rule("code-layout", "code-layout", reads_quotations=True),
+    _Rule("code-layout", "code-place", reads_quotations=True),
     _Rule("git-history", "git-history", reads_quotations=True),
     _Rule("fix-recipe", "fix-recipe", reads_quotations=True),
     _Rule("config-preference", "config-preference"),
 )
 _CODE_ENDING = r"(?:py|tsx?|jsx?|mjs|go|rs|java|kt|rb|php|[ch]|cc|cpp|cs|swift|sql|sh|css|html|vue|svelte)"
 _NAMES = {
-    "OPEN": r"^[\t\x20>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[\x20x]\]\s+)?[*_]*",
+    "OPEN": r"^[\t\x20>]*(?:[-*+]\s+|\d+[.)]\s+)?(?:\[[\x20x]\]\s+)?(?:[\x{2600}-\x{27bf}]\x{fe0f}?\s+)?[*_]*",
+    "CODE_END": _CODE_ENDING,
+    "W": r"(?:^|[\s(\[*_:;,\"'\x{ff08}/>\x{2013}\x{2014}-])",  # \b of RE2 knows ASCII letters only
+    "E2": r"(?:$|[.,;:(]| (?:com|con|em|en|para|no|na|a|al|el|o)\x20)",
+    "E": r"(?:$|[\s)\]*_:;,.!?\"'\x{ff09}\x{2013}\x{2014}-])",
     "CODE_FILE": rf"`?(?:[~\w.@-]*/)*[\w.@-]+\.{_CODE_ENDING}`?",
     "PATH": rf"`?/?(?:(?:[\w.@-]+/)+[\w.@-]*|[\w-]+\.{_CODE_ENDING}|/[\w.@-]+)`?",
 }
