@@ -812,9 +812,7 @@ def test_a_clock_that_was_ahead(kept: Place) -> None:
 @pytest.fixture
 def connected(kept: Place, tmp_path: Path) -> Place:
     put_stand_ins(tmp_path / "bin", "claude")
-    program = tmp_path / "bin" / "truekeep"
-    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m truekeep "$@"\n')
-    program.chmod(0o755)
+    put_truekeep(tmp_path / "bin")
     named = ("--harness", "claude", "--repo", str(kept.repo))
     done = run_cli("connect", *named, "--yes", TRUEKEEP_WORKSPACE=str(kept.workspace))
     assert done.returncode == 0, done.stdout + done.stderr
@@ -822,6 +820,13 @@ def connected(kept: Place, tmp_path: Path) -> Place:
     assert wrong(found) == []
     assert "claude connected; the hook answers" in next(check.said for check in found if check.name == "hooks")
     return kept
+
+
+def put_truekeep(folder: Path) -> None:
+    folder.mkdir(exist_ok=True)
+    program = folder / "truekeep"
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m truekeep "$@"\n')
+    program.chmod(0o755)
 
 
 def hooks(place: Place) -> list[CheckResult]:
@@ -860,6 +865,19 @@ def test_a_plugin_is_not_missed_where_no_harness_is_installed(connected: Place, 
     assert "of the plugin missing or changed" in check.said
     (tmp_path / "bin" / "claude").unlink()
     assert [check.said for check in hooks(connected) if "plugin" in check.said] == []
+
+
+@pytest.mark.slow
+def test_a_harness_that_has_only_the_rule_is_not_called_connected(kept: Place, own_home: Path, tmp_path: Path) -> None:
+    """Claude Code of an editor has settings here and no program."""
+    put_truekeep(tmp_path / "bin")
+    (own_home / ".claude").mkdir()
+    named = ("--harness", "claude", "--repo", str(kept.repo))
+    done = run_cli("connect", *named, "--yes", TRUEKEEP_WORKSPACE=str(kept.workspace))
+    assert done.returncode == 0, done.stdout + done.stderr
+    said = [check.said for check in look(kept) if check.name == "hooks"]
+    assert "claude: only the closeout rule is there, no hooks" in said
+    assert not any("connected" in line for line in said)
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.handoffs.sync.receipts import KEY_FILE
 from truekeep.integrations.doctor.sqlite_checks import opened, size_of
 from truekeep.integrations.doctor.state_checks import CONFIG, line_of_key
+from truekeep.integrations.harnesses.codex import TRUST_HINT, TRUST_STEP, UNTRUSTED
 from truekeep.integrations.harnesses.installed import Keep
 from truekeep.integrations.harnesses.plan import USER, bundle_files
 from truekeep.integrations.harnesses.status import probe_hook, see_connections
@@ -331,6 +332,8 @@ def check_hooks(context: CheckContext) -> Found:
         return
     cards = Path(os.path.realpath(os.path.join(context.root, "memory", "cards"))) if context.has_state else None
     told: set[str] = set()
+    connected: set[str] = set()
+    only_rule: set[str] = set()
     has_program = False  # of a harness that uses the plugin
     for place in record.places:
         root = Path(place) if place != USER else None
@@ -343,7 +346,9 @@ def check_hooks(context: CheckContext) -> Found:
             if f"{item.harness}@{place}" not in record.owners:
                 continue
             has_program |= item.program is not None and item.harness != "openclaw"
-            problems = [(said, "") for said in item.problems]
+            connected |= {item.harness} if item.is_connected and item.hooks not in _WITHOUT_HOOKS else set()
+            only_rule |= {item.harness} if item.has_rule and not item.is_connected else set()
+            problems = [_trust_problem(said) for said in item.problems]
             if not item.is_connected and item.program is not None and not problems:
                 problems = [("was connected, but its files no longer mention truekeep", again)]
             for said, hint in problems:
@@ -358,9 +363,22 @@ def check_hooks(context: CheckContext) -> Found:
     probe = probe_hook()
     if not probe.is_well:
         yield problem(f"the hook does not answer: {probe.why}", hint="put `truekeep` on the PATH that harnesses have")
-    else:
-        names = sorted({owner.partition("@")[0] for owner in record.owners})
-        yield f"{', '.join(names)} connected; the hook answers in {probe.seconds:.1f} s"
+    elif connected or only_rule:
+        yield _said_of_hooks(sorted(connected), sorted(only_rule - connected), probe.seconds)
+
+
+_WITHOUT_HOOKS = ("untrusted", "modified", "off")
+
+
+def _trust_problem(said: str) -> tuple[str, str]:
+    """A problem and what to do; "" if connecting again helps."""
+    return (said.replace(TRUST_STEP, UNTRUSTED), TRUST_HINT) if TRUST_STEP in said else (said, "")
+
+
+def _said_of_hooks(connected: list[str], only_rule: list[str], seconds: float) -> str:
+    rule = f"{', '.join(only_rule)}: only the closeout rule is there, no hooks" if only_rule else ""
+    hooks = f"{', '.join(connected)} connected; the hook answers in {seconds:.1f} s" if connected else ""
+    return "; ".join(filter(None, (hooks, rule)))
 
 
 def _text(path: Path) -> str | None:

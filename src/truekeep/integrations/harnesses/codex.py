@@ -30,11 +30,13 @@ from truekeep.integrations.harnesses.plugin_files import (
 PROGRAM = "codex"
 OVERRIDE = "AGENTS.override.md"
 
-TRUST_STEP = (
-    'Codex runs no hook until you trust it: start `codex`, and at "Hooks need review" choose "Trust all and continue" '
-    "(or type /hooks). Once is enough, upgrades of truekeep keep the hooks as they are. `codex exec` never asks, and "
-    "leaves untrusted hooks out without a word. `truekeep connect --check` says whether it worked."
+UNTRUSTED = "Codex runs no hook until you trust it"
+TRUST_HINT = (
+    'start `codex`, and at "Hooks need review" choose "Trust all and continue" (or type /hooks). Once is enough, '
+    "upgrades of truekeep keep the hooks as they are. `codex exec` never asks, and leaves untrusted hooks out without "
+    "a word. `truekeep connect --check` says whether it worked."
 )
+TRUST_STEP = f"{UNTRUSTED}: {TRUST_HINT}"
 
 
 def rule_path(homes: Homes, root: Path | None) -> Path | None:

@@ -15,7 +15,8 @@ _RULE = """\
 ## Memory handoffs
 
 Long-term memory is shared by all agents and kept by truekeep. This environment may keep notes of its own for the
-session; knowledge that outlasts it reaches the others only as a memory handoff.
+session; knowledge that outlasts it reaches the others only as a memory handoff. If no shared memory was shown to you
+when the session began, `truekeep wake` prints it.
 
 At the end of every substantial task, check whether it produced durable knowledge: a decision and its reason, how
 something is set up, a way of working, the cause of a bug and its fix, a preference of the user. If so, leave a

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 import textwrap
 from collections.abc import Iterator
 
@@ -12,6 +14,11 @@ from truekeep.workspace.check import FIXED, PROBLEM, UNKNOWN, WARNING, CheckResu
 _TINTS = {WARNING: "yellow", PROBLEM: "red", UNKNOWN: "red", FIXED: "green"}
 _INDENT = len("problem ") + len("catalog.sqlite ")
 _NARROWEST = 20
+
+
+def terminal_width() -> int | None:
+    """The columns of the terminal; None where output goes elsewhere."""
+    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
 def result_rows(result: CheckResult, *more: str, width: int | None = None) -> Iterator[str]:

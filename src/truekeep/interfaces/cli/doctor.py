@@ -14,7 +14,7 @@ from truekeep.core.default_workspace import find_chosen, find_damaged, read_reme
 from truekeep.core.machine import has_routes
 from truekeep.core.state_dir import STATE
 from truekeep.integrations.doctor.registry import OF_MEMORY, run_checks
-from truekeep.interfaces.cli.check_rows import result_rows
+from truekeep.interfaces.cli.check_rows import result_rows, terminal_width
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
 from truekeep.interfaces.cli.terminal import echo
 from truekeep.text.unicode import printable
@@ -49,7 +49,7 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
     found = []
     for result in run_checks(context, fix=fix):
         found.append(result)
-        for line in result_rows(replace(result, target="")) if not as_json else ():
+        for line in result_rows(replace(result, target=""), width=terminal_width()) if not as_json else ():
             echo(line)
     broken = sum(result.severity in (PROBLEM, UNKNOWN) for result in found if result.name not in OF_MEMORY)
     memory = [result for result in found if result.name in OF_MEMORY and result.severity not in (OK, FIXED)]
@@ -59,8 +59,15 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
     else:
         well = "no problems found" if context.path or has_routes() else "nothing is broken; no memory is kept here"
         echo()
-        echo(many(broken, "problem") if broken else well if not memory else NEEDED_BY_MEMORY)
+        echo(_summary(broken, well, has_memory=bool(memory)))
     return EXIT_BROKEN if broken else 0
+
+
+def _summary(broken: int, well: str, *, has_memory: bool) -> str:
+    if not broken:
+        return NEEDED_BY_MEMORY if has_memory else well
+    of_memory = " of the installation; what memory needs is marked above" if has_memory else ""
+    return many(broken, "problem") + of_memory
 
 
 def _path(ctx: click.Context, workspace: str | None) -> Path | None:

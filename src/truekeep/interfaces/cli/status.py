@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +22,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.integrations.harnesses.installed import Keep
-from truekeep.interfaces.cli.check_rows import result_rows, rows
+from truekeep.interfaces.cli.check_rows import result_rows, rows, terminal_width
 from truekeep.interfaces.cli.handoff import workspace_if_any
 from truekeep.interfaces.cli.output import (
     json_option,
@@ -103,10 +102,10 @@ def status(ctx: click.Context, days: int, exit_code: bool, as_json: bool, worksp
         told["failures"] = [{key: printable(value) for key, value in item._asdict().items()} for item in failures]
         print_json("status", {**told, "health": _shown_health(health) if health is not None else None})
     elif health is not None and memory is not None:
-        _show(render(health, memory, _sessions(found, days), width=_width(), has_bars=_has_bars()))
+        _show(render(health, memory, _sessions(found, days), width=terminal_width(), has_bars=_has_bars()))
     else:
         for failure in failures:
-            _show(rows(PROBLEM, failure.name, failure.what, f"-> {failure.hint}", width=_width()))
+            _show(rows(PROBLEM, failure.name, failure.what, f"-> {failure.hint}", width=terminal_width()))
         _show_no_memory()
         echo()
         if waiting is not None:
@@ -260,10 +259,6 @@ def _has_bars() -> bool:
         BARS.encode(sys.stdout.encoding or "ascii")
         return sys.stdout.isatty()
     return False
-
-
-def _width() -> int | None:
-    return shutil.get_terminal_size((100, 24)).columns if sys.stdout.isatty() else None
 
 
 def _sessions(found: list[Closeout], days: int) -> str:
