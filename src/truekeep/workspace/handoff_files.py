@@ -45,13 +45,14 @@ class WrittenHandoff(NamedTuple):
 
 
 class LintInput(NamedTuple):
-    """A handoff to check: its label, name, bytes and repository, and why ingest would skip it."""
+    """A handoff to check: its label, name, bytes, repository and inbox, and why ingest would skip it."""
 
     shown: str
     name: str
     raw: bytes
     root: Path | None = None
     skipped: str = ""
+    inbox: str = ""  # relative to the repository
 
 
 class LintedHandoff(NamedTuple):
@@ -134,10 +135,10 @@ def describe_unscanned(workspace: Workspace, root: Path) -> str:
 
 
 def _judge(
-    workspace: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]], writer: str = ""
+    workspace: Workspace | None, letters: Sequence[tuple[bytes, str, Path | None]], writers: Sequence[str]
 ) -> list[Decision]:
     """Plan how ingest would file these handoffs. Without a workspace, existing cards are not considered."""
-    return workspace.handoffs.lint(letters, writer=writer) if workspace is not None else producer.judge(letters)
+    return workspace.handoffs.lint(letters, writers=writers) if workspace is not None else producer.judge(letters)
 
 
 # Writing.
@@ -177,7 +178,7 @@ def write_handoff(
     check_writer(workspace, writer)
     name = handoff_name(title or parse_handoff(text).title, datetime.now().astimezone())
     raw = text.encode("utf-8", "surrogateescape")
-    (decision,) = _judge(workspace, [(raw, name, root)], writer)
+    (decision,) = _judge(workspace, [(raw, name, root)], [writer])
     if decision.outcome in _NOT_FILED and not decision.is_for_a_person:
         hint = decision.way_out(topic="`--topic TEXT`", update="`--update --card {card}`") or "correct it and try again"
         blocking = [finding._replace(line=None) if title else finding for finding in decision.blocking]
@@ -211,11 +212,16 @@ def lint_input(file: str, read: Callable[[str], bytes]) -> LintInput:
         skipped = "a handoff is called YYYY-MM-DD-HHMM-slug.md"
     elif is_linked:
         skipped = "it is a symlink or a hard link; copy it instead"
-    return LintInput(file, path.name, raw, find_top(path.resolve().parent), skipped)
+    folder = path.resolve().parent
+    root = find_top(folder)
+    return LintInput(file, path.name, raw, root, skipped, folder.relative_to(root).as_posix() if root else "")
 
 
 def lint_handoffs(workspace: Workspace | None, inputs: Sequence[LintInput]) -> list[LintedHandoff]:
-    decisions = _judge(workspace, [(item.raw, item.name, item.root) for item in inputs])
+    """Judge files as ingest would. A handoff in a writer's inbox is that writer's."""
+    writer_of = {folder: writer for writer, folder in writers_of(workspace).items()}
+    letters = [(item.raw, item.name, item.root) for item in inputs]
+    decisions = _judge(workspace, letters, [writer_of.get(item.inbox, "") for item in inputs])
     return [_linted(item, decision) for item, decision in zip(inputs, decisions, strict=True)]
 
 

@@ -177,10 +177,10 @@ class Handoffs:
         verifier = self._workspace.verification.content_verifier
         return StoredMemoryView(vault, self._context.ledger, self._context.catalog, staged, verifier=verifier)
 
-    def lint(self, letters: Sequence[UnsavedHandoff], *, writer: str = "") -> list[Decision]:
+    def lint(self, letters: Sequence[UnsavedHandoff], *, writers: Sequence[str] = ()) -> list[Decision]:
         """Judge handoffs as ingest would, each after the ones before it; write nothing.
 
-        Without a `writer`, an update counts as one by the card's own writer.
+        `writers` has one for each handoff. Where it is "", an update counts as one by the card's own writer.
         """
         from dataclasses import replace
 
@@ -191,7 +191,7 @@ class Handoffs:
         context, config, view = self._context, self._context.config, self.memory_view()
         same_names = SameNames(context.ledger, context.machine.name, config.writers)
         decisions: list[Decision] = []
-        for raw, name, root in letters:
+        for (raw, name, root), writer in zip(letters, writers or [""] * len(letters), strict=True):
             known = context.ledger.find_handoff(hashlib.sha256(raw).digest())
             if known is not None:
                 decisions.append(Decision(outcome="already", target=known.target, known_as=known.outcome))
@@ -238,7 +238,7 @@ class Handoffs:
             )
         is_for_root = root is not None and (context.source is not None or self.is_scanned(root))
         root = root if root is not None and is_for_root else context.path
-        (decision,) = self.lint([(raw, name, root)], writer=writer)
+        (decision,) = self.lint([(raw, name, root)], writers=[writer])
         if decision.outcome in ("review", "refused") and not decision.is_for_a_person:
             hint = decision.way_out(topic="another title", update="`card` {card} with `update`")
             raise InvalidHandoff("this handoff would not be filed, so it was not written", decision.blocking, hint=hint)

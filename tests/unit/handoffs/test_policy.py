@@ -12,6 +12,7 @@ from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
 from truekeep.core.model import RULES
 from truekeep.handoffs.policy import document as document_policy
 from truekeep.handoffs.policy.document import contains_block
+from truekeep.workspace.handoff_files import lint_handoffs, lint_input
 
 GOOD = {
     "card": a_handoff(),
@@ -94,6 +95,22 @@ def test_the_policy_decides(place: Place) -> None:
         "2026-11-14-0903-c.md": "refused",
     }
     assert place.processed() == ["2026-11-14-0901-a.md", "2026-11-14-0902-b.md", "2026-11-14-0903-c.md"]
+
+
+def test_lint_of_a_file_knows_its_writer(place: Place) -> None:
+    """An update by another writer than the card's is added to the card, and lint of the file in the inbox says so."""
+    place.leave(a_handoff(content=a_card(topic="Queue", body="It drains at night.\n\nIt holds 500 jobs.")))
+    place.ingest()
+    shorter = a_handoff(action="update-card", content=a_card(topic="Queue", body="It is drained at night."))
+    path = place.leave(shorter, name="2026-11-15-0900-queue.md", inbox=place.repo / ".codex/memory-handoffs")
+    with place.open() as workspace:
+        inputs = [lint_input(str(path), lambda name: Path(name).read_bytes())]
+        (linted,) = lint_handoffs(workspace, inputs)
+        (unknown,) = lint_handoffs(workspace, [inputs[0]._replace(inbox="")])
+    place.ingest()
+    filed = place.filed[-1]
+    assert (linted.outcome, linted.findings) == (filed.outcome, filed.findings)
+    assert unknown.findings != linted.findings
 
 
 @pytest.mark.slow
