@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from truekeep.core.errors import BadInput, EditedSince, NotFound
 from truekeep.core.file_io import ChangedSince, UnsafePath
-from truekeep.core.model import CARDS
-from truekeep.memory.card import Card, parse_card
+from truekeep.core.model import CARDS, DOCUMENTS
+from truekeep.memory.card import REFERENCE_FOLDERS, Card, is_document_path, parse_card
 from truekeep.text.encoding import decode_text
 from truekeep.text.secrets.scanner import mask_lines
 from truekeep.text.unicode import printable
@@ -24,6 +24,13 @@ def card_names(vault: MemoryFiles) -> list[str]:
     """The names of all cards, in no order; no card is read."""
     names = (item.name for item in vault.names(CARDS))
     return [name for name in names if name.endswith(".md") and name[0] != "."]
+
+
+def document_names(vault: MemoryFiles) -> list[str]:
+    """The documents that a draft can be filed to: the usual ones, then those that are there, by path."""
+    folders = ("rules", *REFERENCE_FOLDERS)
+    found = (f"{folder}/{item.name}" for folder in folders for item in vault.names(folder))
+    return [*dict.fromkeys((*DOCUMENTS, *sorted(path for path in found if is_document_path(path))))]
 
 
 def iter_cards(vault: MemoryFiles) -> Iterator[Card]:

@@ -10,6 +10,7 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import person
 from truekeep.handoffs.format import parse_handoff
 from truekeep.handoffs.review import Review, iter_drafts
+from truekeep.memory.lookup import document_names
 from truekeep.text.encoding import decode_text
 from truekeep.text.unicode import clip
 
@@ -69,6 +70,10 @@ class ReviewQueue:
         """
         known = self._known_judged_drafts if judged else self._known_drafts
         return list(iter_drafts(self._context.vault, known, judged=judged))
+
+    def documents(self) -> list[str]:
+        """The documents that a draft can be filed to."""
+        return document_names(self._context.vault)
 
     def find(self, chosen: DraftFilter) -> tuple[Sequence[ListedDraft], int]:
         """The chosen drafts with current findings, oldest first, and the number of all drafts."""

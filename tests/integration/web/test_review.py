@@ -356,6 +356,21 @@ def saws(visitor: Visitor, wanted: str) -> list[tuple[str, str]]:
     return [(name, value) for name, value in form.fields if name == "saw"]
 
 
+def test_documents_that_are_there_are_suggested_as_targets(place: Place, visitor: Visitor) -> None:
+    for name in ("rules/git.md", ".learnings/PATTERNS.md", "memory/ops/models.md", "memory/research/vectors.md"):
+        path = place.workspace / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("# Notes\n")
+    (place.workspace / "memory/ops/notes.txt").write_text("no document\n")
+    place.leave(a_handoff(card="../out.md"))
+    place.ingest()
+    offered = re.findall(r'<option value="([^"]+)">', visitor.see(f"/review/{place.drafts()[0].stem}"))
+    documents = {"rules/git.md", ".learnings/PATTERNS.md", "memory/ops/models.md", "memory/research/vectors.md"}
+    assert documents < set(offered)
+    assert "TOOLS.md" in offered
+    assert "memory/ops/notes.txt" not in offered
+
+
 def test_targets_are_suggested_by_shared_words_and_limited(place: Place, visitor: Visitor) -> None:
     wanted = doubtful(place)
     for number in range(90):

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute
 
 from truekeep.core.errors import BadInput, EditedSince, InvalidHandoff, NotFound, TruekeepError
-from truekeep.core.model import CARDS, DOCUMENTS, REVIEW, RULES
+from truekeep.core.model import CARDS, REVIEW, RULES
 from truekeep.handoffs.draft import Draft
 from truekeep.handoffs.review import FileChange
 from truekeep.interfaces.web.diff_view import Sides, compare
@@ -31,6 +31,7 @@ from truekeep.text.encoding import decode_text
 from truekeep.text.unicode import find_hidden, strip_hidden
 from truekeep.workspace.workspace import Workspace
 
+MAX_SUGGESTED_DOCUMENTS = 50
 MAX_ORIGINAL_CHARACTERS = 200_000
 MAX_HIDDEN_PLACES = 20  # of hidden characters that are listed
 MEANINGS = {code: rule.meaning for code, rule in RULES.items()}
@@ -170,7 +171,8 @@ class _Pages:
     def _suggested(self, workspace: Workspace, draft: Draft, title: str) -> list[str]:
         """Other targets for a draft: the cards whose names share most words with it, then the documents."""
         words = set(words_of(f"{draft.id} {draft.target} {title}".replace("-", " ").replace("/", " ")))
-        return [f"{CARDS}/{name}" for name in self._names.like(workspace, words)] + [*DOCUMENTS]
+        cards = [f"{CARDS}/{name}" for name in self._names.like(workspace, words)]
+        return cards + workspace.review.documents()[:MAX_SUGGESTED_DOCUMENTS]
 
     def _compared(self, edit: FileChange, is_whole: bool, context: int | None) -> FileComparison:
         if edit.before is None:
