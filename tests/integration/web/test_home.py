@@ -159,6 +159,14 @@ def test_the_day_is_noted_where_it_may_be(place: Place, monkeypatch: pytest.Monk
     assert tree(place.workspace) == before
 
 
+def test_lines_to_fix_are_named_and_linked(place: Place, visitor: Visitor) -> None:
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
+    (place.workspace / "memory" / "2026-11-14.md").write_text(f"# A day\n\nThe token is {secret}\n")
+    page = visitor.see("/")
+    assert re.search(r'<a href="/memory/file/memory/2026-11-14\.md[^"]*">memory/2026-11-14\.md:3</a>', page)
+    assert secret not in page
+
+
 def test_what_others_wrote_is_only_text(place: Place, visitor: Visitor) -> None:
     write_card(place, "evil", "x", topic="<script>alert(1)</script>", day="2020-01-01")
     write_card(place, "evil-too", "x", topic="<script>alert(1)</script>", day="2020-01-01")

@@ -31,6 +31,7 @@ from truekeep.interfaces.cli.output import Shown, emit, for_each, how_to_undo
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import (
+    Aside,
     MultilineText,
     ask_yes_no,
     can_ask,
@@ -106,6 +107,8 @@ def _render_cards(cards: Sequence[Card]) -> Iterator[Shown]:
     if rows:
         yield Table(["card", "age", "category", "writer", "repository", "topic"], rows)
     yield many(len(cards), "card")
+    if not rows:
+        yield Aside("cards come by handoffs (`truekeep ingest`) and by `truekeep card write`")
 
 
 class _ShownCard(NamedTuple):

@@ -169,7 +169,7 @@ def _render_lines(hit: Hit) -> Iterator[str]:
         yield f" {mark} {clip(line, 160)}"
     if len(lines) > len(chosen):
         cited = hit.citation if as_argument(hit.path) == hit.path else as_argument(hit.citation)
-        yield style(f"   … {len(lines) - len(chosen)} more lines: truekeep get {cited}", dim=True)
+        yield style(f"   … {many(len(lines) - len(chosen), 'more line')}: truekeep get {cited}", dim=True)
 
 
 def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> Iterator[str]:
