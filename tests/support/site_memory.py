@@ -329,12 +329,12 @@ class Lived:
         key = "AKIA" + "".join(rng.choices("ABCDEFGHJKLMNPQRSTUVWXYZ234567", k=16))
         price = card_text("Prices", "Prices are rounded.", category="gotcha", tags="money")
         doubtful = {
+            "price-rounding": a_handoff(
+                title="Prices are rounded", action="update-card", card="cart-prices.md", content=price
+            ),
             "cloud-access": a_handoff(
                 title="Access to the cloud", card="cloud-access.md",
                 content=card_text("Access to the cloud", f"The key of the build is {key}, it never expires."),
-            ),
-            "price-rounding": a_handoff(
-                title="Prices are rounded", action="update-card", card="cart-prices.md", content=price
             ),
             "checkout-lines": a_handoff(
                 title="The checkout sends lines in two parts", card="checkout-lines.md",
