@@ -20,6 +20,7 @@ _KEY = re.compile(r"^(topic|title|tags|repository|created|updated|day|date):[ \t
 _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _YEAR_MONTH_DAY = r"(20[0-9]{2})[-/.年]([0-9]{1,2})[-/.月]([0-9]{1,2})(?![0-9])"
 _DAY_IN_NAME = re.compile(r"(?<![0-9])(20[0-9]{2})[-_.年]?([0-9]{2})[-_.月]?([0-9]{2})(?![0-9])")
+HEADING_SEPARATOR = " > "
 FRONT = 4_000  # characters within which frontmatter must end
 
 
@@ -143,4 +144,4 @@ def heading_at(about: About, line: int) -> str:
         while trail and trail[-1][0] >= level:
             trail.pop()
         trail.append((level, text))
-    return " > ".join(text for _, text in trail)
+    return HEADING_SEPARATOR.join(text for _, text in trail)

@@ -24,6 +24,8 @@ from truekeep.text.words import (
     find_spans,
     has_particle,
     is_asking,
+    is_german,
+    is_month,
     split_words,
     stem_key,
     transliterate,
@@ -88,6 +90,11 @@ class Query(NamedTuple):
         return sum(term.weight for term in self.terms)
 
     @property
+    def absent_share(self) -> float:
+        """How much of the question, by what its words tell, is in no chunk: from 0 to 1."""
+        return sum(term.weight for term in self.terms if not term.chunks) / (self.weight or 1.0)
+
+    @property
     def is_strange(self) -> bool:
         """Whether neither the index nor the embedder has a word of it."""
         return bool(self.terms) and self.known_share == 0 and not any(term.chunks for term in self.terms)
@@ -135,7 +142,7 @@ def parse_query(
         terms.append(Term(word, match, count, weight, count >= most, beginning))
     terms.sort(key=lambda term: -term.weight)
     absent = [term.word for term in terms if not term.chunks and not cjk_pairs(term.word)]
-    names = [word for word in absent if _is_name(word, text)]
+    names = [] if is_german(text) else [word for word in absent if not is_month(word) and _is_name(word, text)]
     missing = _find_missing(db, names, identifiers)
     is_unknown = bool(absent) and not any(term.chunks for term in terms)
     return Query(
@@ -145,10 +152,16 @@ def parse_query(
 
 def _find_missing(db: apsw.Connection, names: Iterable[str], identifiers: Iterable[Identifier]) -> tuple[str, ...]:
     """What no chunk has: identifiers as they were typed, and names. The absence of an ordinary word tells nothing."""
-    absent = [identifier for identifier in identifiers if not count_matches(db, phrase_of(identifier), 1)]
+    exact = [identifier for identifier in identifiers if not _is_compound(identifier)]
+    absent = [identifier for identifier in exact if not count_matches(db, phrase_of(identifier), 1)]
     inside = {word for identifier in absent for word in identifier.words}
     found = (*(identifier.text for identifier in absent), *(name for name in names if name not in inside))
     return tuple(name for name in found if not _may_be_key(name))
+
+
+def _is_compound(identifier: Identifier) -> bool:
+    """Whether an identifier is only words with hyphens between them, which a note may write otherwise."""
+    return "-".join(identifier.words) == identifier.text.lower() and all(map(str.isalpha, identifier.words))
 
 
 def _is_name(word: str, text: str) -> bool:

@@ -256,7 +256,7 @@ class Passage(NamedTuple):
 
 
 _SILENT = -9.0  # the score of a line that says nothing
-SIZES = (900, 600)  # characters of the first passage, and of all others
+SIZES = (600, 400)  # characters of the first passage, and of all others
 
 
 def choose_passages(

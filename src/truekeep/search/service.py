@@ -65,6 +65,7 @@ class SearchResult(NamedTuple):
     notes: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
     waiting: int = 0  # changed files that are not in the index yet
+    doubt: str = ""  # why the answer may not be in memory; also among the notes
 
 
 class Status(NamedTuple):
@@ -160,7 +161,11 @@ class SearchService:
         found = self._with_files(found, left, ask, filter_, limit)
         if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._with_transcripts(found, searcher, ask, filter_, limit)
-        self._note_limits(found, is_complete=not left)
+        doubt = _doubt(found) if not left else ""
+        if doubt:
+            self._note(doubt)
+        if found.failure:
+            self._note(f"search by meaning failed ({found.failure}); these are found by words alone")
         if filter_.repository and not found.hits:
             self._note_unknown_repository(searcher, filter_.repository)
         embedder = searcher.embedder
@@ -174,6 +179,7 @@ class SearchService:
             notes=tuple(dict.fromkeys(self.notes)),
             corrections=found.query.corrections,
             waiting=len(left),
+            doubt=doubt,
         )
 
     def _ask_index(self, ask: Ask, filter_: Filter, within: float) -> tuple[Searcher, list[MemoryFile], IndexResult]:
@@ -194,17 +200,6 @@ class SearchService:
                     raise StorageFailed(f"{self._file.path}: {error}", hint="check the disk") from error
                 self._file.set_aside(str(error))
         raise AssertionError("unreachable")
-
-    def _note_limits(self, found: IndexResult, *, is_complete: bool) -> None:
-        """Note what no memory has, and whether the hits were found by words alone, or by meaning alone."""
-        query = found.query
-        if query.is_unknown and is_complete:
-            nearest = "; these are the nearest in meaning" if found.hits and found.mode == "hybrid" else ""
-            self._note(f"no memory has these words{nearest}")
-        elif query.missing and is_complete:
-            self._note(f"no memory has {', '.join(query.missing[:_MOST_MISSING])}")
-        if found.failure:
-            self._note(f"search by meaning failed ({found.failure}); these are found by words alone")
 
     def _note_unknown_repository(self, searcher: Searcher, name: str) -> None:
         """Note that no memory is of the repository that was asked for, and of which ones there is memory."""
@@ -480,6 +475,20 @@ class SearchService:
     def read_transcript(self, path: str, *, first: int, lines: int, today: date) -> Excerpt:
         """Some lines of an indexed session."""
         return self._transcripts.read(self._usable().db, path, first=first, lines=lines, today=today)
+
+
+def _doubt(found: IndexResult) -> str:
+    """What no memory has, if that makes it likely that the answer is not there; empty otherwise."""
+    query = found.query
+    if query.is_unknown:
+        nearest = "; these are the nearest in meaning" if found.hits and found.mode == "hybrid" else ""
+        return f"no memory has these words{nearest}"
+    if query.missing:
+        return f"no memory has {', '.join(query.missing[:_MOST_MISSING])}"
+    if not (found.is_far and found.hits):
+        return ""
+    absent = [term.word for term in query.terms if not term.chunks] or [term.word for term in query.terms[:2]]
+    return f"nothing is known about {', '.join(absent[:_MOST_MISSING])}; these are the nearest notes"
 
 
 def _reason(error: Exception) -> str:

@@ -124,6 +124,11 @@ _ASKING_PAIRS_TEXT = (  # the same in Chinese, Japanese and Korean, by two chara
     "어떤 어떻 무엇 언제 누가 어디 얼마"
 )
 _ASKING_PAIRS = frozenset(_ASKING_PAIRS_TEXT.split())
+_GERMAN_TEXT = (
+    "wie wer wem wen wann warum weshalb wieso wo welche welcher welches welchem welchen der das dem den ein eine einen "
+    "und ist sind wird werden hat haben ich wir"
+)
+_GERMAN = frozenset(_GERMAN_TEXT.split())
 _PARTICLES = frozenset(
     "的了是嗎吗呢吧那這这個个麼么什哪幾几為为怎在有和與与也都就要會会能我你他她它們们到把被讓让从從對对用一不"
 )
@@ -133,8 +138,8 @@ _MONTHS = {
         (
             "january jan januar januari января январь",
             "february feb februar februari февраля февраль",
-            "march mar märz maerz mrz марта март",
-            "april apr апреля апрель",
+            "march mar märz maerz mrz mac maret marzo марта март",
+            "april apr abril апреля апрель",
             "may mai mei мая май",
             "june jun juni jun июня июнь",
             "july jul juli julai июля июль",
@@ -239,6 +244,16 @@ def is_asking(word: str) -> bool:
     return (
         word in ASKING or word in _ASKING_PAIRS or (len(word) <= 2 and not word.isascii() and set(word) <= _PARTICLES)
     )
+
+
+def is_month(word: str) -> bool:
+    """Whether a word in lower case names a month."""
+    return word in _MONTHS
+
+
+def is_german(text: str) -> bool:
+    """Whether a question has words that only German ones have, so that its capital letters make no names."""
+    return not _GERMAN.isdisjoint(split_words(text.lower()))
 
 
 def has_particle(pair: str) -> bool:

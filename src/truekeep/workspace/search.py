@@ -11,7 +11,7 @@ from truekeep.core.file_io import read_head
 from truekeep.core.model import CARDS
 from truekeep.memory.file_scan import STORES
 from truekeep.search.file_metadata import FRONT, topic_in
-from truekeep.search.searcher import STANDINGS, Filter
+from truekeep.search.searcher import STANDINGS, Filter, hits_within
 
 if TYPE_CHECKING:
     from truekeep.search.build import IndexReport
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 MAX_DISAGREEMENTS = 3  # that are told with the hits of one search
 RANKINGS = ("truekeep", "openclaw")
 MAX_HITS = 1000
+DEFAULT_ROOM = 4_000  # characters of an answer whose number of hits is not given
+_HITS_IN_ROOM = 20  # more do not fit
 
 
 class MemorySearch:
@@ -36,7 +38,7 @@ class MemorySearch:
         self,
         query: str,
         *,
-        limit: int = 6,
+        limit: int | None = None,
         stores: Sequence[str] = (),
         since: date | None = None,
         repository: str = "",
@@ -50,6 +52,7 @@ class MemorySearch:
     ) -> SearchResult:
         """Find memories by words and by meaning, with the verdicts on their claims. Only the index is written.
 
+        `limit`: the number of hits at most; without it, as many as fit into DEFAULT_ROOM.
         `verified` leaves out refuted and unchecked hits; `verdict` keeps the hits with this status (`Hit.standing`).
         `budget`: seconds for checking claims that are not checked yet. `within`: seconds that the last file scan may
         be old.
@@ -60,6 +63,7 @@ class MemorySearch:
             raise BadInput(f"there is no store {sorted(unknown)[0]!r}", hint=f"stores: {', '.join(STORES)}")
         if ranking not in RANKINGS:
             raise BadInput(f"there is no ranking {ranking!r}", hint=f"rankings: {', '.join(RANKINGS)}")
+        room, limit = (0, limit) if limit is not None else (DEFAULT_ROOM, _HITS_IN_ROOM)
         if not 1 <= limit <= MAX_HITS:
             raise BadInput(f"{limit} hits cannot be asked for", hint=f"from 1 to {MAX_HITS}")
         repository = repository.encode("utf-8", "replace").decode()
@@ -69,13 +73,14 @@ class MemorySearch:
         answer = self._context.recall.search(
             query, limit=candidates, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life, within=within
         )
-        hits = list(answer.hits)
+        hits = list(hits_within(answer.hits, room) if room and not (verdict or verified) else answer.hits)
         if hits and self._context.shows_verdicts:
             hits = self._workspace.verification.with_verdicts(hits, patient=verified, budget=budget)
         if verdict:
             hits = [hit for hit in hits if hit.standing == verdict][:limit]
         if verified:
             hits = [hit for hit in hits if not hit.unchecked and not any(item.is_rot for item in hit.verdicts)][:limit]
+        hits = list(hits_within(hits, room)) if room else hits
         source = (self._context.source_note,) if self._context.source is not None else ()
         return answer._replace(hits=tuple(hits), notes=(*source, *answer.notes, *_disagreements(hits)))
 

@@ -74,7 +74,7 @@ def test_a_hit_names_what_its_file_is_about(asked: Place) -> None:
     assert lines[1] == "   How long carts are kept"
     assert tell(asked, "search", "yak sweep", "-n", "1").stdout.split("\n")[1] == "   Yaks of the shop › Sweep"
     assert tell(asked, "search", "lamplight", "-n", "1").stdout.split("\n")[1] == "   The lamps"
-    assert tell(asked, "search", "toads", "-n", "1").stdout.split("\n")[1] == "   Toads"
+    assert tell(asked, "search", "toads", "-n", "1").stdout.split("\n")[1] == " ▸ # Toads"  # which says it already
     hits = json.loads(tell(asked, "search", "yak sweep", "-n", "1", "--json").stdout)["hits"]
     assert [(hit["topic"], hit["heading"]) for hit in hits] == [("Yaks of the shop", "Sweep")]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ from tests.support.memories import (
 from truekeep.core.errors import BadInput, NotFound
 from truekeep.search.excerpt import CHARACTERS, LINES, NotMemory
 from truekeep.search.service import SearchResult
+from truekeep.workspace.search import DEFAULT_ROOM
 
 EITHER = pytest.mark.parametrize("config", ["", WORDS_ONLY], ids=["hybrid", "words"])
 
@@ -425,6 +427,28 @@ def test_limit(memory: Place) -> None:
             search(memory, "crate", limit=limit)
 
 
+def test_without_a_limit_an_answer_fills_its_room(memory: Place) -> None:
+    for number in range(40):
+        text = "\n".join(f"- Crate {number} row {row} holds figs, {row * number} of them." for row in range(40))
+        remember(memory, f"memory/cards/c{number}.md", f"# Crate {number}\n\n{text}\n")
+    hits = search(memory, "crate figs").hits
+    assert len(hits) > 6
+    assert DEFAULT_ROOM * 0.6 < sum(len(hit.text) for hit in hits) <= DEFAULT_ROOM
+    shown = run_cli("search", "crate figs", "-w", str(memory.workspace)).stdout
+    assert DEFAULT_ROOM * 0.8 < len(shown) < DEFAULT_ROOM * 1.2
+
+
+def test_hits_of_a_file_are_under_one_heading(memory: Place) -> None:
+    parts = [
+        f"## Room {number}\n\n" + "".join(f"The kiln {number} bakes tile {at}.\n" for at in range(60))
+        for number in (1, 2)
+    ]
+    remember(memory, "memory/projects/kilns.md", "\n".join(parts))
+    shown = run_cli("search", "kiln bakes tile", "-n", "3", "-w", str(memory.workspace)).stdout
+    assert shown.count("memory/projects/kilns.md#L") == 1
+    assert len(re.findall(r"^   #L\d+-L\d+  0\.\d\d|^   #L\d+-L\d+  1\.00", shown, re.MULTILINE)) == 2
+
+
 def test_a_large_limit(memory: Place) -> None:
     for number in range(40):
         others = " ".join(
@@ -715,6 +739,36 @@ def test_what_no_memory_has_is_named(memory: Place) -> None:
     assert not search(memory, "who usually repairs the harbour crane, and how long does it take").notes
     assert not search(memory, "harbour crane aB3dE5gH7jK9mN1p").notes  # it may be masked somewhere
     assert not search(memory, "harbour crane lift_all()").notes  # a word of the file's name or a heading counts
+
+
+def test_a_question_that_nothing_is_near_to_is_told(memory: Place) -> None:
+    words = ["gateway", "certificate", "invoice", "deploy", "cache", "latency", "worker", "queue", "printer", "ledger"]
+    topics = [
+        f"## {one} {other}\n\n" + f"The {one} feeds the {other} every hour. " * 12 for one in words for other in words
+    ]
+    for number in range(3):
+        remember(memory, f"memory/projects/plant{number}.md", "\n\n".join(topics).replace("hour", f"hour{number}"))
+    found = search(memory, "which kindergarten does my daughter attend every morning")
+    assert found.hits
+    assert found.doubt.startswith("nothing is known about ")
+    assert found.doubt.endswith("; these are the nearest notes")
+    assert found.doubt in found.notes
+    assert not search(memory, "how often does the printer feed the ledger").doubt
+    done = run_cli("search", "which kindergarten does my daughter attend every morning", "-w", str(memory.workspace))
+    assert done.stdout.startswith(found.doubt)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "which harbour crane was repaired in March",  # a month is no name
+        "how does the made-up harbour crane work",  # words with a hyphen between them are no identifier
+        "wie hoch ist der Kran im Hafenbecken am harbour",  # in German every noun has a capital letter
+    ],
+)
+def test_what_is_no_name_is_not_missed(memory: Place, question: str) -> None:
+    remember(memory, "memory/harbour.md", "# Harbour crane\n\nThe crane lifts forty tons.\n")
+    assert not search(memory, question).doubt
 
 
 def test_a_repository_that_no_memory_is_of_is_told(memory: Place) -> None:

@@ -19,7 +19,7 @@ from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import Aside, MultilineText, echo, style
 from truekeep.memory.file_scan import STORES
-from truekeep.search.searcher import STANDINGS, Hit
+from truekeep.search.searcher import STANDINGS, Hit, hits_by_file
 from truekeep.text.unicode import clip
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
 
 EXIT_NO_HIT = 1
-DEFAULT_LIMIT = 6
 MAX_LIMIT = 1000
-MAX_LINES_PER_HIT = 12
+MAX_LINES_PER_HIT = 24
+MAX_LINE_LENGTH = 600
 _VERDICT_COLOURS = {"gone": "red", "moved": "yellow", "changed": "cyan"}
 
 
@@ -87,9 +87,7 @@ def _render_indexed(done: IndexReport) -> Iterator[Shown]:
     "-n",
     "--limit",
     type=click.IntRange(1, MAX_LIMIT),
-    default=DEFAULT_LIMIT,
-    show_default=True,
-    help="Maximum number of hits.",
+    help="Maximum number of hits. [default: as many as 4,000 characters hold]",
 )
 @click.option(
     "--store", "stores", multiple=True, type=click.Choice(STORES), help="Search only this store; may be repeated."
@@ -120,31 +118,44 @@ def search(opened: Workspace, query: tuple[str, ...], since: str, explain: bool,
 
 def render_result(found: SearchResult, topics: Mapping[str, str], *, explain: bool) -> Iterator[Shown]:
     """The hits, and remarks on the search: corrected words, an outdated index."""
+    shown_doubt = found.doubt if found.hits else ""
+    if shown_doubt:
+        yield style(found.doubt, fg="yellow")
     yield from render_hits(found.hits, topics, explain=explain)
     for typed, known in found.corrections:
         yield Aside(style(f"no memory contains {typed!r}; searched for words like {known!r}", fg="yellow"))
-    yield from (Aside(style(remark, fg="yellow")) for remark in found.notes)
+    yield from (Aside(style(remark, fg="yellow")) for remark in found.notes if remark != shown_doubt)
 
 
 def render_hits(hits: Sequence[Hit], topics: Mapping[str, str], *, explain: bool) -> Iterator[str]:
     if not hits:
         yield "no matches"
-    for number, hit in enumerate(hits, 1):
+    for number, group in enumerate(hits_by_file(hits), 1):
+        for before, hit in zip((None, *group), group, strict=False):
+            yield from _render_heading(hit, number, before, topics.get(hit.path, ""))
+            yield from _render_lines(hit)
+            yield from _render_verdicts(hit.verdicts, hit.unchecked)
+            if hit.also:
+                yield style(f"   the same in {', '.join(hit.also)}", dim=True)
+            if explain:
+                heaviest = sorted(hit.parts.items(), key=lambda item: -abs(item[1]))
+                yield style(f"   why: {'  '.join(f'{name} {value:+.2f}' for name, value in heaviest)}", dim=True)
+                if hit.matched:
+                    yield style(f"   matched: {', '.join(hit.matched[:12])}", dim=True)
+
+
+def _render_heading(hit: Hit, number: int, before: Hit | None, topic: str) -> Iterator[str]:
+    """The place of a hit and what it is about. `before`: the hit above it, of the same file."""
+    if before is None:
         days = hit.age_days or 0
         told = shown_age(hit.age_days, is_file_time=hit.is_file_time)
         age = style(told, fg="red" if days > 365 else "yellow" if days > 90 else "green")
         yield f"{number}. {style(hit.citation, bold=True)}  {hit.store}  {age}  {hit.score:.2f}"
-        if title := hit_title(topics.get(hit.path, ""), hit.heading):
-            yield style(f"   {clip(title, 100)}", fg="cyan")
-        yield from _render_lines(hit)
-        yield from _render_verdicts(hit.verdicts, hit.unchecked)
-        if hit.also:
-            yield style(f"   the same in {', '.join(hit.also)}", dim=True)
-        if explain:
-            heaviest = sorted(hit.parts.items(), key=lambda item: -abs(item[1]))
-            yield style(f"   why: {'  '.join(f'{name} {value:+.2f}' for name, value in heaviest)}", dim=True)
-            if hit.matched:
-                yield style(f"   matched: {', '.join(hit.matched[:12])}", dim=True)
+    else:
+        yield f"   {style(hit.cited_lines, bold=True)}  {hit.score:.2f}"
+    title = hit_title(topic, hit.heading_above) if before is None else hit.heading_above
+    if title and (before is None or before.heading != hit.heading):
+        yield style(f"   {clip(title, 100)}", fg="cyan")
 
 
 def hit_title(topic: str, heading: str) -> str:
@@ -157,7 +168,7 @@ def hit_title(topic: str, heading: str) -> str:
 
 def _render_lines(hit: Hit) -> Iterator[str]:
     """The lines around the best one, which is marked."""
-    lines = [(hit.first + at, line) for at, line in enumerate(hit.text.split("\n")) if line.strip()]
+    lines = hit.telling_lines
     if hit.store == "transcripts" or not any(number == hit.best for number, _ in lines):
         chosen, best = lines[:MAX_LINES_PER_HIT], -1
     else:
@@ -166,7 +177,7 @@ def _render_lines(hit: Hit) -> Iterator[str]:
         chosen, best = lines[start : start + MAX_LINES_PER_HIT], best - start
     for at, (_, line) in enumerate(chosen):
         mark = style("▸", fg="green") if at == best and len(chosen) > 1 else " "
-        yield f" {mark} {clip(line, 160)}"
+        yield f" {mark} {clip(line, MAX_LINE_LENGTH)}"
     if len(lines) > len(chosen):
         cited = hit.citation if as_argument(hit.path) == hit.path else as_argument(hit.citation)
         yield style(f"   … {many(len(lines) - len(chosen), 'more line')}: truekeep get {cited}", dim=True)

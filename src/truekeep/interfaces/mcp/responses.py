@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.core.dates import shown_age
 from truekeep.core.errors import InvalidHandoff, TruekeepError
 from truekeep.core.model import BEGIN_MARK, END_MARK
+from truekeep.search.searcher import Hit, hits_by_file
 from truekeep.text.secrets.scanner import mask_secrets, withhold
 from truekeep.text.unicode import clip, printable, strip_hidden
 
 if TYPE_CHECKING:
     from truekeep.search.excerpt import Excerpt
-    from truekeep.search.searcher import Hit
     from truekeep.search.service import SearchResult
     from truekeep.verify.verdict import Verdict
 
@@ -88,15 +88,19 @@ def shown_answer(hits: Sequence[Hit], notes: Sequence[str], answer: SearchResult
     notes += [
         f"no memory has {typed!r}; looked for {known!r}" for typed, known in (answer.corrections if answer else ())
     ]
-    blocks, results, room = list[str](), list[dict[str, Any]](), TEXT_LIMIT - 2_000
-    for number, hit in enumerate(hits, 1):
-        result, block = _shown_hit(hit, number)
+    results, shown, room = list[dict[str, Any]](), list[Hit](), TEXT_LIMIT - 2_000
+    for hit in hits:
+        result, block = _shown_hit(hit), _shown_block(hit, 1, None)
         room -= _weight(block) + 2
         if room < 0 and results:
             notes.append(f"{len(hits) - len(results)} more results are left out for length; ask for fewer, or narrower")
             break
-        blocks.append(block)
+        shown.append(hit)
         results.append(result)
+    blocks = [
+        "\n".join(_shown_block(hit, number, before) for before, hit in zip((None, *group), group, strict=False))
+        for number, group in enumerate(hits_by_file(shown), 1)
+    ]
     warning = one_line("; ".join(notes), 1_000)
     is_fallen_back = answer is not None and answer.mode == "words" and answer.provider != "none"
     data: dict[str, Any] = {
@@ -112,15 +116,17 @@ def shown_answer(hits: Sequence[Hit], notes: Sequence[str], answer: SearchResult
         data |= {"stale": True, "action": "`truekeep index` brings the index up to date"}
     if warning:
         data["warning"] = warning
-    parts = [NOTICE if results else "Nothing in memory matches.", *blocks]
-    parts += [f"Note: {warning}"] if warning else []
-    return Reply(_between_marks("\n\n".join(parts)), data)
+    head = [NOTICE if results else "Nothing in memory matches."] + ([f"Note: {warning}"] if warning else [])
+    return Reply(_between_marks("\n\n".join(("\n".join(head), *blocks))), data)
 
 
-def _shown_hit(hit: Hit, number: int) -> tuple[dict[str, Any], str]:
+def _snippet(hit: Hit) -> str:
     text = cleaned(hit.text).strip("\n")
-    if len(text) > SNIPPET_LIMIT:
-        text = text[:SNIPPET_LIMIT] + "…"
+    return text[:SNIPPET_LIMIT] + "…" if len(text) > SNIPPET_LIMIT else text
+
+
+def _shown_hit(hit: Hit) -> dict[str, Any]:
+    text = _snippet(hit)
     corpus = "sessions" if hit.store == "transcripts" else "memory"
     citation, age = shown_name(hit.citation), shown_age(hit.age_days)
     days = f"{hit.age_days} days" if hit.age_days is not None and hit.age_days >= 0 else age
@@ -144,11 +150,21 @@ def _shown_hit(hit: Hit, number: int) -> tuple[dict[str, Any], str]:
     }
     if hit.also:
         result["also"] = [shown_name(other) for other in hit.also]
-    result |= _shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked)
-    about = [citation, hit.store, age, *([f"repository {repository}"] if repository else [])]
-    head = f"{number}. {' · '.join(about)} · score {hit.score:.2f}"
-    under = f"Under: {heading}\n" if heading else ""
-    return result, f"{head}\n{under}{_quoted(text)}{_told_verdicts(hit.verdicts, hit.unchecked)}"
+    return result | _shown_verdicts(hit.verdicts, hit.checked_at, hit.unchecked)
+
+
+def _shown_block(hit: Hit, number: int, before: Hit | None) -> str:
+    """A hit as text. `before`: the hit above it, of the same file, whose heading is not repeated."""
+    heading, repository = one_line(hit.heading_above, 200), one_line(hit.repository, 200)
+    if before is None:
+        about = [shown_name(hit.citation), hit.store, shown_age(hit.age_days)]
+        about += [f"repository {repository}"] if repository else []
+        head = f"{number}. {' · '.join(about)} · score {hit.score:.2f}"
+    else:
+        head = f"{hit.cited_lines} · score {hit.score:.2f}"
+    under = f"Under: {heading}\n" if heading and (before is None or before.heading != hit.heading) else ""
+    text = _snippet(hit._replace(text="\n".join(line for _, line in hit.telling_lines)))
+    return f"{head}\n{under}{_quoted(text)}{_told_verdicts(hit.verdicts, hit.unchecked)}"
 
 
 def _shown_verdicts(verdicts: Sequence[Verdict], checked_at: str, unchecked: str) -> dict[str, Any]:

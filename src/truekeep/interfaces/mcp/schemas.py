@@ -119,7 +119,7 @@ _SEARCH = Tool(
     ),
     takes={
         "query": _text("What to look for, as a question or as words.", minLength=1),
-        "maxResults": _whole(f"How many hits at most: 6 unless told, {MAX_RESULTS} at most."),
+        "maxResults": _whole(f"How many hits, {MAX_RESULTS} at most; as many as 4,000 characters hold unless told."),
         "minScore": {"type": "number", "description": "Leave out hits below this score, from 0 to 1."},
         "corpus": _text(
             "memory: everything but transcripts; sessions: transcripts of earlier sessions; all: both."

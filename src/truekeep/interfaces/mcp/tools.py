@@ -45,11 +45,13 @@ from truekeep.interfaces.mcp.responses import (
 )
 from truekeep.interfaces.mcp.schemas import MAX_RESULTS, MEMORY_STORES, Tool
 from truekeep.search.excerpt import NotMemory
+from truekeep.search.searcher import hits_within
 from truekeep.sessions.checkpoint import from_values
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.verify.checkouts import choose_checkout
 from truekeep.verify.verdict import VERDICTS
+from truekeep.workspace.search import DEFAULT_ROOM
 from truekeep.workspace.workspace import Workspace
 
 RESOURCE_LIMIT = 60_000
@@ -124,7 +126,7 @@ class MemoryTools:
         if len(query) > QUERY_LIMIT:
             query = query[:QUERY_LIMIT]
             notes.append(f"only the first {QUERY_LIMIT:,} characters of the query were searched for")
-        limit = min(int(given.get("maxResults", 10 if corpus == "all" else 6)), MAX_RESULTS)
+        limit = min(int(given["maxResults"]), MAX_RESULTS) if "maxResults" in given else None
         ask = partial(
             self._workspace.search.find,
             query,
@@ -139,6 +141,7 @@ class MemoryTools:
             # Asked apart, because memory and transcripts have shelves of vectors of their own.
             other = ask(stores=("transcripts",))
             hits = sorted((*hits, *other.hits), key=lambda hit: -hit.score)[:limit]
+            hits = list(hits_within(hits, DEFAULT_ROOM)) if limit is None else hits
             answer = answer._replace(notes=tuple(dict.fromkeys((*answer.notes, *other.notes))))
         least = given.get("minScore")
         return shown_answer([hit for hit in hits if least is None or hit.score >= least], notes, answer)
