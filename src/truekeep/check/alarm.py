@@ -10,7 +10,7 @@ from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import OF_ANY_PROJECT, WELL_KNOWN
 from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of
-from truekeep.verify.link_claims import LINK_REASONS
+from truekeep.verify.link_claims import LINK_OF_SITE, LINK_REASONS
 from truekeep.verify.tree_claims import TREE_REASONS
 from truekeep.verify.verdict import (
     CHANGED,
@@ -21,6 +21,7 @@ from truekeep.verify.verdict import (
     NO_LONGER_USED,
     NOT_THERE,
     ONLY_IN_TESTS,
+    PACKAGE_LEFT,
     REMOVED_VALUE,
     Verdict,
 )
@@ -31,6 +32,7 @@ _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
 SURE_REASONS = (*LINK_REASONS, *TREE_REASONS)  # where nothing depends on the sentence
+_OWN_README = re.compile(r"README(?:\.\w+)?\Z", re.IGNORECASE)
 UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
@@ -62,6 +64,11 @@ class FalseClaim:
         return self.path, self.kind, self.verdict, self.claim
 
 
+def is_own_readme(path: str) -> bool:
+    """Whether a document is the README of the whole repository."""
+    return _OWN_README.match(path) is not None
+
+
 def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
     """How likely an alarm is right. The rules follow what was right on labelled documents (docs/check.md)."""
     claim = verdict.claim
@@ -70,7 +77,7 @@ def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
     if claim.kind in UNCERTAIN_KINDS:
         return LOW
     if verdict.reason in LINK_REASONS:
-        return MEDIUM if _INCLUDED.search(path) else HIGH
+        return MEDIUM if _INCLUDED.search(path) or verdict.reason == LINK_OF_SITE else HIGH
     if verdict.reason in TREE_REASONS:
         return HIGH
     if claim.kind in ("path", "directory", "line", "bundle"):
@@ -78,7 +85,13 @@ def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
     if claim.kind in _NAMED_IN_CODE:
         return _rate_name(path, claim, verdict)
     if claim.kind == "script":
-        return HIGH if is_for_contributors(path) else MEDIUM if verdict.reason != NEVER_SEEN else LOW
+        return (
+            HIGH
+            if is_for_contributors(path) or is_own_readme(path)
+            else LOW
+            if verdict.reason == NEVER_SEEN
+            else MEDIUM
+        )
     return LOW
 
 
@@ -129,6 +142,8 @@ def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
         return LOW
     if verdict.reason == NO_LONGER_USED:
         return LOW
+    if verdict.reason == PACKAGE_LEFT:
+        return HIGH if is_for_contributors(path) else MEDIUM
     is_local = verdict.reason == REMOVED_VALUE and claim.kind == "symbol" and claim.name.islower()  # or a parameter
     return MEDIUM if claim.is_weak or is_local or claim.kind == "env" else HIGH
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from truekeep.verify.claims.patterns import is_file
+from truekeep.verify.file_kinds import is_for_contributors
 from truekeep.verify.path_claims import (
     PathPlace,
     is_ignored_path,
@@ -22,8 +23,10 @@ from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, GIT, Verdict, confirmed, gone, moved, unverifiable
 
 LINK_BROKEN, LINK_MOVED = "link-broken", "link-moved"
-LINK_REASONS = (LINK_BROKEN, LINK_MOVED)
+LINK_OF_SITE = "link-of-site"  # the generator of the website may find it from another folder
+LINK_REASONS = (LINK_BROKEN, LINK_MOVED, LINK_OF_SITE)
 _PAGES = (".md", ".mdx", ".rst", ".markdown")
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp")
 _LANGUAGES = frozenset(
     "ar bg bn ca cs da de el es et fa fi fr he hi hr hu id it ja ko lt lv ms nb nl no pl pt ro ru sk sl sr sv ta th tr "
     "uk ur vi zh".split()
@@ -76,7 +79,18 @@ def check_link(world: World, question: Question) -> Verdict | None:
     if not is_file(path.rpartition("/")[2]) and not _ENDING.search(path):
         return None  # `./intro`: a route, or a page that a generator makes
     near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
+    if near and _is_page_of_site(world, question, path):
+        why = f"the link leads nowhere: there is no {path}; a generator may mean {near[0]}"
+        return gone(question, LINK_OF_SITE, why, candidates=near, rank=CODE)
     return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _is_page_of_site(world: World, question: Question, target: str) -> bool:
+    """Whether a page or picture is linked in a page that a generator makes into a website, with rules of its own."""
+    name = question.memory.rpartition("/")[2]
+    if is_for_contributors(question.memory) or name.lower().startswith("readme") or not question.folder:
+        return False
+    return target.lower().endswith((*_PAGES, *_PICTURES)) and world.has_site_generator
 
 
 def _moved_folder_verdict(question: Question, path: str, folder: PathPlace) -> Verdict:

@@ -26,6 +26,12 @@ _CLOCK_SLACK_SECONDS = 86_400
 _MAX_OLD_MANIFESTS = 60
 _MAX_FILES_ON_DISK = 20_000
 ELSEWHERE = "/"  # the folder of what is not in this repository
+_SITE_FILE = re.compile(
+    r"(?:^|/)(?:mkdocs\.ya?ml|zensical\.toml|docusaurus\.config\.\w+|sidebars\.\w+|_config\.ya?ml|conf\.py|book\.toml"
+    r"|antora\.yml|mint\.json|docs\.json|theme\.config\.\w+|astro\.config\.\w+|hugo\.\w+|\.vitepress/config\.\w+"
+    r"|_sidebar\.md|_quarto\.yml)\Z"
+)
+_SITE_PACKAGES = frozenset(("ex_doc", "nextra", "vitepress", "vuepress", "mkdocs", "sphinx", "fumadocs-core", "yard"))
 HOME_FOLDER = re.compile(r"/root(?=/|\Z)|/(?:home|Users)/[^/]+")
 _OPENCLAW_WORKSPACE = re.compile(r"(?:~|/[^/]+(?:/[^/]+)?)/\.openclaw/workspace(?:/|\Z)")
 _MIN_PATHS_OF_ALIAS = 2  # files here that a folder elsewhere has to have, to be this one under another name
@@ -198,6 +204,14 @@ class World:
         """The lower-case names of the repository and of the packages it builds."""
         names = (manifest.name.rpartition("/")[2] for manifest in self.manifests.values() if manifest.name)
         return frozenset(name.lower() for name in (self.name, *names))
+
+    @cached_property
+    def has_site_generator(self) -> bool:
+        """Whether a generator makes the documents into a website."""
+        if any(_SITE_FILE.search(path) for path in self.now.paths):
+            return True
+        packages = (package.name for manifest in self.manifests.values() for package in manifest.packages)
+        return any(name in _SITE_PACKAGES for name in packages)
 
     @cached_property
     def manifests(self) -> dict[str, Manifest]:

@@ -29,6 +29,7 @@ from truekeep.verify.verdict import (
     GONE_BEFORE,
     NO_LONGER_USED,
     ONLY_IN_TESTS,
+    PACKAGE_LEFT,
     REMOVED,
     REMOVED_VALUE,
     UNVERIFIABLE,
@@ -679,19 +680,22 @@ class Symbols:
         mention = "" if what else self._describe_mention(claim.name)
         reason = "only-mentioned" if mention else REMOVED
         if self.world.options.are_documents:
-            reason = self._why_gone_from_documents(question, then, is_dated=commit is not None)
+            reason = self._why_gone_from_documents(question, then, where, is_dated=commit is not None)
         return gone(
             question, reason, f"{said}{had}{out}{mention}", place=where,
             commit=commit.id if commit else "", day=commit.day if commit else "", candidates=candidates,
         )  # fmt: skip
 
-    def _why_gone_from_documents(self, question: Question, then: OldDefinitions, *, is_dated: bool) -> str:
+    def _why_gone_from_documents(self, question: Question, then: OldDefinitions, where: str, *, is_dated: bool) -> str:
         """The reason that tells how surely a document meant what is gone."""
         world = self.world
         if any(kind_of(path) is FileKind.TEST for path in self._users.get(question.claim.name, ())):
             return ONLY_IN_TESTS
         if not is_dated and not world.line_dates.was_named_at(question, then.commit, world.past.name_then):
             return GONE_BEFORE
+        top = where.partition("/")[0]
+        if top != where and not world.now.has_folder(top):
+            return PACKAGE_LEFT  # it may have become a project of its own, whose users read this
         return _what_was_removed(question.claim, then)
 
     def _is_unread(self, path: str) -> bool:

@@ -14,6 +14,7 @@ CONFIRMED, MOVED, CHANGED, GONE, UNVERIFIABLE = VERDICTS = ("confirmed", "moved"
 GONE_BEFORE = "gone-before"  # the reason if the line was written after the removal
 # Reasons for a name that is gone: what the code had when it had the name.
 REMOVED, REMOVED_VALUE, NO_LONGER_USED = "removed", "removed-value", "no-longer-used"
+PACKAGE_LEFT = "package-left"  # nothing of the folder at the top that had it is here any more
 ONLY_IN_TESTS = "only-in-tests"  # tests or examples still have the name
 NEVER_SEEN, NOT_THERE = "never-seen", "not-there"  # the folder is there, and the file is not
 

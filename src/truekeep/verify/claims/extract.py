@@ -22,7 +22,7 @@ from truekeep.verify.claim import Claim
 from truekeep.verify.claims.context import complete_claims
 from truekeep.verify.claims.cron import cron_claims
 from truekeep.verify.claims.hashes import drop_other_ids
-from truekeep.verify.claims.inline_code import fence_claims, inline_code_claims
+from truekeep.verify.claims.inline_code import fence_claims, folder_after, in_folder, inline_code_claims
 from truekeep.verify.claims.patterns import (
     MAX_CLAIM_CHARS,
     PATH,
@@ -110,6 +110,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
     past_level = 0  # the level of the heading that opened a section about the past; 0: none
     decided = False
     drawn: set[int] = set()  # lines of folder trees
+    folder: str | None = ""  # that the commands of a fence are in
     lines = text.split("\n")
     ends = _fence_ends(lines)
     is_open = False  # the fence is never closed: what follows after a blank line is read as what it looks like
@@ -125,7 +126,9 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
             elif not is_changelog and not past_level and number not in drawn:
-                raws = _without_overlaps([*cron_claims(line), *fence_claims(line, info)])
+                commands = in_folder(fence_claims(line, info), folder)
+                folder = folder_after(line, folder)
+                raws = _without_overlaps([*cron_claims(line), *commands])
                 yield from complete_claims(raws, line, number, start, past=False)
             continue
         if rst is not None and number in rst.code:
@@ -135,7 +138,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
         bare = line.lstrip(" \t>")
         if rst is None and (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:
             info = language[1].lower()
-            is_open = not _is_closed(ends, fence, number)
+            is_open, folder = not _is_closed(ends, fence, number), ""
             if with_trees and not is_open and not is_changelog and not past_level and info in _TREE_FENCES:
                 block = list(_block(lines, number, fence))
                 entries = list(tree_claims(block, number + 1, offset))

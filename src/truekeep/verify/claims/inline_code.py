@@ -3,8 +3,9 @@
 # ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from truekeep.verify.claims.patterns import (
     ASSIGNED,
@@ -41,6 +42,7 @@ _SEARCH_PATTERN = re.compile(
     r"(?=.*\\[sb(])(?:\\b|\\s[*+]?|\\?[=:({]| )*\Z"
 )
 SEARCHED = "a search"
+_CHANGES_FOLDER = re.compile(r"\s*(?:\$ +|> +)?(?:cd|pushd) +([^\s&;|]+)")
 _SEARCH_PROGRAMS = ("rg", "grep", "egrep", "ag", "ack")
 _WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
 _SHELLS = frozenset(
@@ -74,6 +76,7 @@ def inline_code_claims(code: str, offset: int) -> list[RawClaim]:
         and not is_file(first)
         and is_file(rest.rpartition("/")[2])
         and _WITH_BLANKS.match(trimmed)
+        and " -" not in trimmed
     ):
         return [RawClaim(start, start + len(trimmed), "path", bare_path(trimmed), "inline code")]
     if (match := _SEARCH_PATTERN.match(trimmed)) is not None:
@@ -103,7 +106,7 @@ def _words_of_code_claims(code: str, start: int) -> list[RawClaim]:
     if (match := ASSIGNED.match(code)) is not None and "_" in match[1] and " " in code[: match.end(1) + 2]:
         at = start + match.start(1)
         return [RawClaim(at, at + len(match[1]), "env", match[1], "an assignment")]
-    return list(_command_claims(code, start))
+    return list(_commands_claims(code, start))
 
 
 def _import_claims(match: re.Match[str], start: int) -> list[RawClaim]:
@@ -200,16 +203,44 @@ def fence_claims(line: str, info: str) -> list[RawClaim]:
     if info in _SHELLS or prompt is not None:
         if bare.startswith("#"):
             return []
-        return [raw for piece, at in _pieces(bare) for raw in _command_claims(piece, start + at)]
+        return list(_commands_claims(bare, start))
     if info in _CODE_FENCES:
         match = IMPORT.match(bare)
         return _import_claims(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
     if not info:
         if " " not in bare and not bare.startswith("./"):
             return []  # one word to a line: a listing, or what a program printed
-        raws = [raw for piece, at in _pieces(bare) for raw in _command_claims(piece, start + at)]
+        raws = list(_commands_claims(bare, start))
         return [raw._replace(is_weak=True) for raw in raws if raw.kind in ("path", "line", "script", "flag")]
     return []
+
+
+def folder_after(line: str, folder: str | None = "") -> str | None:
+    """The folder that a shell is in after a line, from where it began; None if that is not known."""
+    for piece, _ in _pieces(line):
+        if (match := _CHANGES_FOLDER.match(piece)) is None:
+            continue
+        is_plain = folder is not None and re.fullmatch(r"[\w.-][\w./-]*", match[1]) is not None
+        path = posixpath.normpath(posixpath.join(folder or "", match[1])) if is_plain else ".."
+        folder = None if path.startswith("..") else path.removeprefix(".")
+    return folder
+
+
+def in_folder(raws: Iterable[RawClaim], folder: str | None) -> Iterator[RawClaim]:
+    """The claims of a command that runs in a folder: its paths are counted from there, if that is known."""
+    for raw in raws:
+        if folder == "" or raw.kind not in ("path", "directory") or raw.name.startswith(("/", "~")):
+            yield raw
+        elif folder is not None:
+            yield raw._replace(name=posixpath.normpath(posixpath.join(folder, raw.name)))
+
+
+def _commands_claims(code: str, start: int) -> Iterator[RawClaim]:
+    """The claims of the commands of a line."""
+    folder: str | None = ""
+    for piece, at in _pieces(code):
+        yield from in_folder(_command_claims(piece, start + at), folder)
+        folder = folder_after(piece, folder)
 
 
 def _pieces(command: str) -> Iterator[tuple[str, int]]:

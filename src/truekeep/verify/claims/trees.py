@@ -11,13 +11,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.patterns import is_file
 
 IN_TREE = "a tree"
 MAX_ENTRIES = 400
 _MIN_BRANCHES = 3
 _BRANCH = re.compile(r"(?:[\s│┃║|]*)(?:[├└┣┗╠╚╰+`\\]|\|(?=-))[─━═-]+>?[\s─]*")
 _RAIL = re.compile(r"[\s│┃║|]*\Z")
-_NAME = re.compile(r"(?P<name>(?:\./|/)?[\w.@+~()\[\]%$-]+(?:/[\w.@+()\[\]-]+)*/?)(?=$|[\s,:;#*←→(]|—|–|─)")
+_NAME = re.compile(r"(?P<name>(?:\./|/)?[\w.@+~()\[\]%$-]+(?:/[\w.@+()\[\]-]+)*/?)(?=$|[\s,:;#←→(]|—|–|─)")
 _ROOT = re.compile(
     r"\s*(?:[📁📂🗂]\ufe0f?\s*)?(?P<name>\.|(?:\./|/)?[\w.@+()\[\]-]+(?:/[\w.@+()\[\]-]+)*/?)"
     r"(?:\s*$|\s+(?:[#(←—–]|//|-\s))"
@@ -99,7 +100,7 @@ def _entry(line: str, column: int, at: int, above: Sequence[tuple[int, str | Non
         return _Entry("", at, column, "", False)
     parent = parent.strip("/").removeprefix("./").strip(".") if parent in (".", "./") else parent
     path = "/".join(part for part in (parent.rstrip("/"), name.removeprefix("./").strip("/")) if part)
-    is_firm = _NOT_KEPT.search(behind) is None
+    is_firm = (name.endswith("/") or is_file(name.rpartition("/")[2])) and _NOT_KEPT.search(behind) is None
     return _Entry(path, at, column + match.start("name"), name, is_firm)
 
 
