@@ -27,7 +27,7 @@ from truekeep.verify.verdict import (
 )
 
 REPORTED = (GONE, MOVED, CHANGED)
-_OWN_SKILL = re.compile(r"(?:^|/)\.[\w-]+/(?:[\w-]+/)*SKILL\.md$")  # of those who work here, not of users
+_INSTRUCTIONS = re.compile(r"(?:^|/)(?:SKILL\.md$|skills/|\.[\w-]+/(?:agents|commands|prompts)/)", re.IGNORECASE)
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
@@ -101,17 +101,23 @@ def _rate_path(path: str, claim: Claim, verdict: Verdict) -> str:
         return _rate_bare_name(path, verdict)
     if name.startswith(".") and not name.startswith("..") and not is_for_contributors(path):
         return LOW  # `.github/workflows/x.yml`: most often a file of the reader's own repository
-    if verdict.reason == NEVER_SEEN:
-        is_from_here = verdict.place == os.path.normpath(os.path.join(os.path.dirname(path), name))
-        if is_from_here and is_for_contributors(path):
-            return HIGH
-        return MEDIUM if is_for_contributors(path) or (is_from_here and _OWN_SKILL.search(path) is not None) else LOW
-    if verdict.reason == NOT_THERE:
-        is_sure = is_for_contributors(path) or name.count("/") > 1
-        return HIGH if is_sure else LOW
+    if verdict.reason in (NEVER_SEEN, NOT_THERE):
+        return _rate_missing(path, claim)
     if verdict.reason == GONE_BEFORE:
         return HIGH if is_for_contributors(path) else LOW
     return HIGH if verdict.verdict in (GONE, MOVED) else MEDIUM
+
+
+def _rate_missing(path: str, claim: Claim) -> str:
+    """A path that is not in a folder that is here, whether or not history could tell that it never was."""
+    if _INSTRUCTIONS.search(path):
+        return MEDIUM  # they name what the agent is to write
+    name = claim.name.strip("/")
+    is_code = claim.kind == "directory" or kind_of(name) in (FileKind.CODE, FileKind.TEST)
+    is_run = claim.text.startswith("./") and claim.why in ("a command", "inline code")
+    if is_for_contributors(path) or is_run or (is_code and name.count("/") > 1 and claim.why == "inline code"):
+        return HIGH
+    return LOW
 
 
 def _rate_bare_name(path: str, verdict: Verdict) -> str:

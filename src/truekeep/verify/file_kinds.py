@@ -22,7 +22,7 @@ from truekeep.verify.languages import clean, has_grammar, language_of, names
 _WORD = re.compile(rb"[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|[0-9]{2,5}(?![0-9])")
 _FLAG = re.compile(rb"(?<![\w-])--[A-Za-z][\w-]*")
 _KEBAB = re.compile(rb"[\"'`]([A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)+)[\"'`=]")
-_DOCUMENTS = (".md", ".mdx", ".rst", ".txt", ".adoc", ".markdown", ".org", ".pod", ".tex", ".rdoc", ".textile", ".wiki")
+DOCUMENTS = (".md", ".mdx", ".rst", ".txt", ".adoc", ".markdown", ".org", ".pod", ".tex", ".rdoc", ".textile", ".wiki")
 _OPAQUE = tuple(
     ".po .pot .mo .svg .png .jpg .jpeg .gif .ico .webp .woff .woff2 .ttf .eot .pdf .zip .gz .bz2 .xz .zst .tar .whl "
     ".egg .jar .class .pyc .so .o .a .dll .exe .mp3 .mp4 .wav .ogg .webm .mov .avi .min.js .min.css .map .snap "
@@ -81,7 +81,7 @@ def kind_of(path: str) -> FileKind:
     if not language:
         return (
             FileKind.DOCUMENT
-            if lowered.endswith(_DOCUMENTS) or "." not in name or _DOCUMENT.search(path)
+            if lowered.endswith(DOCUMENTS) or "." not in name or _DOCUMENT.search(path)
             else FileKind.OPAQUE
         )
     if _VENDORED.search(path):

@@ -4,15 +4,28 @@ A memory may tell of anything, so what was never seen is unverifiable there. A d
 repository (its script, its file, its port) is wrong about it instead.
 """
 
+# ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
 
-from truekeep.verify.file_kinds import is_for_contributors
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+
+from truekeep.core.repository import GitFailed
+from truekeep.verify.file_kinds import DOCUMENTS, is_for_contributors
 from truekeep.verify.path_claims import find_place
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import is_source
 from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_THERE, UNVERIFIABLE, Verdict, gone
 
+_MIN_NAMED_ALIKE = 2
+_OF_OTHER_PROGRAMS = frozenset(
+    "NODE NPM PYTHON PIP UV CARGO RUST GO GIT GITHUB GITLAB AWS AZURE GOOGLE GCP DOCKER COMPOSE CI LD LC XDG SSH HTTP "
+    "HTTPS JAVA MAVEN GRADLE ANDROID RUBY BUNDLE GEM OPENAI ANTHROPIC GEMINI CLAUDE CODEX HOMEBREW CMAKE MAKE "
+    "PLAYWRIGHT POSTGRES MYSQL REDIS NEXT VITE EXPO SENTRY VERCEL SUPABASE FIREBASE STRIPE".split()
+)
 _OF_EVERY_PROGRAM = ("--help", "--version")  # a library makes them
 
 
@@ -38,15 +51,42 @@ def _ports(world: World) -> str:
     return ", ".join(map(str, sorted(found)[:5]))
 
 
+def _named_alike(world: World, name: str) -> list[str]:
+    """Some variables of the code that begin like this one, by which it is one of this repository's; none if few do."""
+    prefix = name.partition("_")[0]
+    if prefix in _OF_OTHER_PROGRAMS or len(prefix) < 3:
+        return []
+    alike = sorted({word for path, word in _grep(world, f"{prefix}_[A-Z0-9_]+") if not path.endswith(DOCUMENTS)})
+    return alike[:3] if len(alike) >= _MIN_NAMED_ALIKE and name not in alike else []
+
+
+def _is_written_anywhere(world: World, name: str) -> bool:
+    """Whether a file that is no document has a word; also one in a language that is not read otherwise."""
+    return any(not path.endswith(DOCUMENTS) for path, _ in _grep(world, re.escape(name)))
+
+
+def _grep(world: World, pattern: str) -> Iterator[tuple[str, str]]:
+    """The files of the work tree that have a word, and the word."""
+    with suppress(GitFailed):
+        raw = world.git.run("grep", "-ozIwE", "-e", pattern)
+        for row in os.fsdecode(raw).split("\n"):
+            path, _, word = row.partition("\0")
+            if word:
+                yield path, word
+
+
 def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict:
     """A name that a document puts into a file here, or a flag of a program that is made here."""
     claim = question.claim
-    if claim.name in _OF_EVERY_PROGRAM:
+    if claim.name in _OF_EVERY_PROGRAM or (claim.kind != "flag" and _is_written_anywhere(world, claim.name)):
         return verdict
     if claim.kind == "flag" and claim.owner.rpartition("/")[2].lower() in world.products:
         return gone(question, NEVER_SEEN, f"no code here has it, and {claim.owner} is made here", rank=CODE)
     if claim.kind == "flag" and not claim.owner and is_for_contributors(question.memory):
         return gone(question, NEVER_SEEN, "no code here has it; another program may", rank=CODE)
+    if claim.kind == "env" and is_for_contributors(question.memory) and (others := _named_alike(world, claim.name)):
+        why = f"no code here has it; {', '.join(others)} are here"
+        return gone(question, NOT_THERE, why, rank=CODE)
     place = find_place(world, claim.place or (claim.owner if claim.kind == "flag" else ""), question)
     if place is None or not world.now.has(place.path) or not is_source(place.path):
         return verdict

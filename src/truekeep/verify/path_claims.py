@@ -661,15 +661,16 @@ def _branch_with(world: World, path: str) -> str:
 def _place_of_missing(world: World, name: str, question: Question) -> str:
     """The path here that a file is said to have, in a folder that is here; empty if there is none.
 
-    In a shallow clone it may also be a folder: there, a path that was removed looks like one that never was.
+    It may also be a folder, if two folders above it are here.
     """
     bare = name.strip("/")
     folder, _, file = bare.rpartition("/")
-    is_sure = is_file(file) and question.claim.kind == "path"
-    if not folder or not (is_sure or (world.now.state.is_shallow and "/" in folder)):
-        return ""
     has_folder = world.now.has_folder
     paths = list(_from_folder(name, question))
+    is_sure = is_file(file) and question.claim.kind == "path"
+    is_deep = "/" in folder and any(has_folder("/".join(path.split("/")[:2])) for path in paths)
+    if not folder or not (is_sure or is_deep):
+        return ""
     for path in paths:
         if has_folder(path.rpartition("/")[0]):
             return path

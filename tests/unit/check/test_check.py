@@ -564,3 +564,49 @@ def test_what_became_a_submodule_is_not_gone(project: Project) -> None:
     (project.path / "wire").mkdir()
     project.git("commit", "-qm", "a submodule")
     assert project.alarms() == []
+
+
+def test_paths_behind_cd_are_of_that_folder(project: Project) -> None:
+    fence = "```sh\ncd src && python client.py\n./server.py\ncd ../docs\n./relay.sh\n```\n"
+    text = f"Run:\n\n{fence}\nOr `cd src && ./relay.sh`.\n"
+    project.commit(**{"CONTRIBUTING.md": text})
+    assert project.alarms() == [
+        ("CONTRIBUTING.md", 7, "gone", "./relay.sh"),
+        ("CONTRIBUTING.md", 10, "gone", "./relay.sh"),
+    ]
+    assert "docs has no relay.sh" in project.check()
+
+
+def test_a_command_that_ends_in_a_file_is_no_path(project: Project) -> None:
+    project.commit(**{"bin/run": "#!/bin/sh\n", "AGENTS.md": "Run `bin/run --only src/server.py`.\n"})
+    assert project.alarms() == []
+
+
+def test_pages_of_a_website_are_linked_by_its_rules(project: Project) -> None:
+    page = "See ![it](images/a.png) and [notes](nowhere.md).\n"
+    project.commit(**{"docs/deep/page.md": page, "docs/images/a.png": "", "mkdocs.yml": "site_name: App\n"})
+    assert project.alarms() == [("docs/deep/page.md", 1, "gone", "nowhere.md")]
+    assert ("docs/deep/page.md", 1, "gone", "images/a.png") in project.alarms("--confidence", "medium")
+
+
+def test_what_a_package_that_left_had_is_less_certain_for_users(project: Project) -> None:
+    text = "`WireReader` reads frames.\n"
+    project.commit(**{"wire/reader.py": "class WireReader:\n    pass\n", "docs/wire.md": text, "AGENTS.md": text})
+    project.git("rm", "-rq", "wire")
+    project.commit("a project of its own")
+    assert project.alarms() == [("AGENTS.md", 1, "gone", "WireReader")]
+    assert ("docs/wire.md", 1, "gone", "WireReader") in project.alarms("--confidence", "medium")
+
+
+def test_a_variable_named_like_those_of_the_code_is_one_of_them(project: Project) -> None:
+    code = 'import os\nHOST = os.environ["SHOP_HOST"]\nPORT = os.environ["SHOP_PORT"]\n'
+    text = "Set `SHOP_HOST`, `SHOP_TIMEOUT` and `MAILER_TIMEOUT`.\n"
+    project.commit(**{"src/settings.py": code, "AGENTS.md": text})
+    assert project.alarms() == [("AGENTS.md", 1, "gone", "SHOP_TIMEOUT")]
+
+
+def test_the_first_line_of_a_file_means_the_file(project: Project) -> None:
+    project.commit(
+        **{"AGENTS.md": "`serve_requests` is in `src/server.py:1`, `stop_server` too (`src/server.py:1`).\n"}
+    )
+    assert project.alarms("--confidence", "low") == []

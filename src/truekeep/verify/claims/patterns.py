@@ -19,7 +19,7 @@ _EXTENSIONS = frozenset(
     "mk am ac in "
     "toml yaml yml json json5 jsonc jsonl ini cfg conf cnf env properties lock xml xsd plist html htm xhtml css "
     "scss sass "
-    "less styl md mdx markdown rst txt adoc tex csv tsv svg png jpg jpeg gif ico webp woff woff2 ttf pdf po pot "
+    "less styl md mdx mdc markdown rst txt adoc tex csv tsv svg png jpg jpeg gif ico webp woff woff2 ttf pdf po pot "
     "mo j2 jinja "
     "jinja2 tmpl tpl hbs mustache ejs pug service timer socket target dockerfile sqlite db snap patch diff log "
     "wasm map "
