@@ -49,6 +49,7 @@ _OF_ITS_DAY = re.compile(  # files and folders of records and plans
     r"(?:^|/|[-_.])(?:archives?|archived|history|backups?|snapshots?|plans?|proposals?)(?:/|[-_.])", re.IGNORECASE
 )
 _DATED_ENTRY = re.compile(r"-(?:[a-z]{0,8}\d{0,4}-)?20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])-")  # reduced words
+_DATED_HEADING = re.compile(r"-20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])-")  # of a diagnosis, an error, a fix
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _NOT_BY_AGE = (*LINK_REASONS, *TREE_REASONS)  # what they show is not there, whenever the line was written
 _SINGLE_CHECKS = {
@@ -148,6 +149,8 @@ def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
     """
     path = question.memory
     if is_log(path) or _OF_ITS_DAY.search(path) or _DATED_ENTRY.match(question.subject.line):
+        return True
+    if verdict.verdict != MOVED and _DATED_HEADING.search(question.subject.entry):
         return True
     return is_dated(path) and (verdict.verdict != MOVED or "/" not in question.claim.name)
 

@@ -15,6 +15,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.claims.trees import IN_TREE
+from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Trail
 from truekeep.verify.question import Question
 from truekeep.verify.repository import ELSEWHERE, HOME_FOLDER, World, is_code
@@ -51,6 +52,7 @@ _ON_EVERY_MACHINE = re.compile(
     r"|security|skel|sysctl\.conf)(?:/(?:sshd?_config(?:\.d)?|system|user|certs|sources\.list(?:\.d)?|limits\.conf))?\Z"
 )  # being there says nothing about the machine that is meant
 _MAX_BRANCHES = 20
+_MIN_MOVED_SHARE = 3  # one file in so many of a folder has to be in its new place
 _KEPT_COPY = re.compile(
     r"(?:^|[/_.-])(?:back-?ups?|bak|archived?s?|old|legacy|deprecated|trash|snapshots?)(?=[/_.-])", re.IGNORECASE
 )
@@ -410,7 +412,10 @@ def _place_by_subject(
 
 
 def moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
-    """Find where a folder moved: to where most of its remaining files are, if that is one folder."""
+    """Find where a folder moved: to where most of its remaining files are, if that is one folder.
+
+    A few files that others resemble do not make a move: of a folder that was deleted, some always look renamed.
+    """
     files = world.past.files_removed_from(folder, question.written_at)
     if not files:
         return None
@@ -431,9 +436,10 @@ def moved_folder(world: World, folder: str, question: Question) -> PathPlace | N
     if last is None:
         return None
     best = max(successors, key=lambda successor: successors[successor], default="")
-    if best and successors[best] * 5 >= alive * 3 and world.now.has_folder(best):
+    is_most = bool(best) and successors[best] * 5 >= alive * 3 and successors[best] * _MIN_MOVED_SHARE >= len(files)
+    if is_most and world.now.has_folder(best):
         return PathPlace(best, is_moved=True, trail=last._replace(path=best))
-    return PathPlace("", trail=last._replace(path="", last=best or folder))
+    return PathPlace("", trail=last._replace(path="", last=folder))
 
 
 def judge_uncommitted(world: World, question: Question, path: str) -> Verdict | None:
@@ -457,6 +463,8 @@ def _find_contents_successor(world: World, path: str) -> str:
     commit, before = past.last_removal(path), past.last_version(path)
     if commit is None or before is None:
         return ""
+    if not is_code(path) or language_for(path) == "json":
+        return ""  # the keys of data are alike in many files
     names = {item.name for item in before.outlines([path])[path] if not item.scope}
     added = [
         other for other in past.files_added_by(commit.id) if world.now.has(other) and is_code(other) == is_code(path)

@@ -47,6 +47,7 @@ class Subject(NamedTuple):
     line: str = ""
     heading: str = ""  # the headings above it, and the document's own name
     section: str = ""
+    entry: str = ""  # the headings above it without the document's title
 
     def nearness(self, path: str, own_name: str = "") -> int:
         """How near to the claim the text names the folders or the stem of a file: one of the constants above.
@@ -100,7 +101,8 @@ class Subjects:
         self._name = reduce_words(name)
         self._starts: list[int] = []  # of the section of each line
         self._headings: list[str] = []  # of each section start
-        self._known: dict[int, tuple[str, str]] = {}
+        self._entries: list[str] = []  # the same, without the title
+        self._known: dict[int, tuple[str, str, str]] = {}
         self._section_of: list[int] = []
         self._read_headings()
 
@@ -115,6 +117,7 @@ class Subjects:
                 above = [item for item in above if item[0] < level] + [(level, title)]
                 self._starts.append(at)
                 self._headings.append("\n".join(title for _, title in above))
+                self._entries.append("\n".join(title for level, title in above if level > 1))
             self._section_of.append(len(self._starts) - 1)
 
     def of_line(self, number: int) -> Subject:
@@ -127,9 +130,8 @@ class Subjects:
             stop = self._starts[section + 1] if section + 1 < len(self._starts) else len(self._lines)
             text = "\n".join(self._lines[start : min(stop, start + MAX_SECTION_LINES)])
             heading = reduce_words(self._headings[section]).rstrip("-") + self._name
-            self._known[section] = heading, reduce_words(text)
-        heading, text = self._known[section]
-        return Subject(reduce_words(self._lines[number - 1]), heading, text)
+            self._known[section] = heading, reduce_words(text), reduce_words(self._entries[section])
+        return Subject(reduce_words(self._lines[number - 1]), *self._known[section])
 
 
 def nearest(subject: Subject, folder: str, paths: Iterable[str], own_name: str = "") -> list[tuple[int, str]]:

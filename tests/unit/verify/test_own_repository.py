@@ -412,6 +412,34 @@ class TestCron:
         assert not [claim for claim in extract_claims(text).claims if claim.kind == "cron"]
 
 
+class TestRecords:
+    """A dated heading makes an entry of a record; a date in the title is only that of the document."""
+
+    @pytest.mark.parametrize(
+        ("text", "reason"),
+        [
+            ("# Notes (2026-02-01)\n\n## Files\n\n`docs/plan.md`", "deleted"),
+            ("# Errors\n\n## [ERR-20260201-001] Broken\n\n### Context\n\n`docs/plan.md`", "of-its-day"),
+            ("# Notes\n\n## Fix (2026-02-01)\n\n`docs/plan.md`", "of-its-day"),
+            ("# Notes\n\n## Fix (2026-02-01)\n\n`scripts/mail.py`", "renamed"),
+        ],
+    )
+    def test_dated_headings(self, workspace: Path, text: str, reason: str) -> None:
+        assert [item.reason for item in check(workspace, text).values()] == [reason]
+
+    def test_a_folder_that_was_deleted_did_not_move_with_one_file(self, tmp_path: Path) -> None:
+        root = tmp_path / "workspace"
+        history = History()
+        meta = '{"name": "skill", "version": "1.0", "owner": "me", "tags": ["a", "b"]}\n' * 4
+        files = {f"skills/old/part{number}.py": f"def part_{number}():\n    return {number}\n" for number in range(9)}
+        history.commit("2026-01-05", {"MEMORY.md": "# Memory\n", **files, "skills/old/_meta.json": meta})
+        new = {"skills/new/_meta.json": meta, "skills/new/run.sh": "echo new\n"}
+        history.commit("2026-01-09", {**dict.fromkeys(files), "skills/old/_meta.json": None, **new})
+        history.write(root)
+        found = check(root, "The skill is in `skills/old/`.\n", path="MEMORY.md")
+        assert words(found) == {"skills/old/": ("gone", "deleted")}
+
+
 class TestPutAway:
     def test_a_file_that_was_moved_to_an_archive(self, tmp_path: Path) -> None:
         root = tmp_path / "workspace"
