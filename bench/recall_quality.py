@@ -169,8 +169,7 @@ def either_word(text: str) -> str:
 def meaning_leg(memory: Memory, text: str, count: int) -> list[int]:
     """Chunks by cosine."""
     (vector,) = memory.embedder.embed([text], is_query=True)
-    memory.shelf.load(memory.db, len(vector))
-    near = cosines(memory.db, vector, memory.shelf.nearest(vector, max(count, LEG)))
+    near = cosines(memory.db, vector, memory.shelf.answer(memory.db, vector, max(count, LEG)))
     return sorted(near, key=lambda chunk_id: -near[chunk_id])[:count]
 
 

@@ -451,7 +451,7 @@ def measure_warm(index: str, exact: str, lexicon: str, asked: Sequence[Asked]) -
     bare, _ = clock(lambda question: ask_bare(db, question), questions)
     vectors = embedder.embed(questions)
     shelf.load(db, DIMENSIONS)
-    scan, _ = clock(lambda vector: cosines(db, vector, shelf.nearest(vector, 50)), vectors)
+    scan, _ = clock(lambda vector: cosines(db, vector, shelf.answer(db, vector, 50)), vectors)
     scanned = [nearest(db, shelf, vector, 10) for vector in vectors]
     wanted = exact_nearest(exact, vectors, 10)
     recall = sum(len(one & other) for one, other in zip(scanned, wanted, strict=True)) / (10 * len(vectors))
@@ -481,7 +481,7 @@ def ask_bare(db: apsw.Connection, question: str) -> list[Any]:
 
 
 def nearest(db: apsw.Connection, shelf: VectorBlock, vector: Vector, number: int) -> set[int]:
-    near = cosines(db, vector, shelf.nearest(vector, 50))
+    near = cosines(db, vector, shelf.answer(db, vector, 50))
     return set(sorted(near, key=lambda chunk_id: -near[chunk_id])[:number])
 
 

@@ -1,7 +1,8 @@
 """The vectors of all chunks, in 8 bits, and the scan that compares a question with every one of them.
 
 A scan beats every index that would have to be kept up to date: 10,000 vectors take a fifth of a millisecond, a million
-some twenty. The best are compared again at half precision, so that packing costs nothing that shows.
+some ten. The best are compared again at half precision, so that packing costs nothing that shows. Of very many vectors
+only the first half of the numbers is kept in memory, and more of the best are compared again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 _OFTEN = 3  # a process that asks more often than this is one that stays
 _MANY = 40_000  # from here on numpy picks the best faster than Python, even if it has to be loaded first
+_LARGE = 100_000_000  # bytes of vectors from which half of each is kept in memory
+_RESCORED = 4_000  # of halved vectors, the best that are compared again: nearly all of the nearest are among them
 _COLUMNS = 1024  # in which scores are laid out to find out quickly which are among the best
 
 
@@ -93,20 +96,30 @@ class VectorBlock:
         self._first, self._last = block_of(self._base + 1), block_of(last + 1)
         self._seen = -1
         self._data = bytearray()
-        self._size = 0
+        self._size = 0  # numbers of a vector
+        self._kept = 0  # of them in memory
         self._asked = 0
 
     def load(self, db: apsw.Connection, size: int) -> None:
         """Read the blocks that changed since the last time: all of them at first, none usually."""
         if size != self._size:
-            self._data, self._seen, self._size = bytearray(), -1, size
-        width = VECTORS_PER_BLOCK * size
+            self._seen, self._size, self._kept = -1, size, self._choose_kept(db, size)
+            self._data = bytearray()
+        width = VECTORS_PER_BLOCK * self._kept
         for number, generation, embeddings in self._read(db, size):
+            if self._kept < size:
+                embeddings = _cut_rows(embeddings, size, self._kept)
             start = (number - self._first) * width
             if start + width > len(self._data):
                 self._data.extend(bytes(start + width - len(self._data)))
             self._data[start : start + width] = embeddings
             self._seen = max(self._seen, generation)
+
+    def _choose_kept(self, db: apsw.Connection, size: int) -> int:
+        """How many numbers of each vector are kept in memory."""
+        query = "SELECT count(*) FROM vector_blocks WHERE id >= ? AND id < ?"
+        blocks = int(db.execute(query, (self._first, self._last)).get)
+        return size if blocks * VECTORS_PER_BLOCK * size < _LARGE else size // 2
 
     def _read(self, db: apsw.Connection, size: int) -> Iterator[tuple[int, int, bytes]]:
         """The blocks that were not seen yet, with their numbers and generations."""
@@ -122,7 +135,7 @@ class VectorBlock:
                 yield row
 
     def __len__(self) -> int:
-        return len(self._data) // self._size if self._size else 0
+        return len(self._data) // self._kept if self._kept else 0
 
     def answer(
         self, db: apsw.Connection, vector: Sequence[float], count: int, among: Sequence[int] | None = None
@@ -130,9 +143,12 @@ class VectorBlock:
         """As `nearest`, of the index as it is now. A first question is often the only one: nothing is kept for it."""
         if self._asked or self._size:
             self.load(db, len(vector))
-            return self.nearest(vector, count, among)
+            if self._kept == self._size:
+                return self.nearest(vector, count, among)
+            near = cosines(db, vector, self.nearest(vector, max(_RESCORED, 4 * count), among))
+            return [one for one in sorted(near, key=lambda one: -near[one])[:count] if near[one] > 0]
         self._asked = 1
-        asked = _pack(vector)
+        asked = _pack(vector, len(vector))
         scores = bytearray()
         for number, _, embeddings in self._read(db, len(vector)):
             block = memoryview(embeddings).cast("b", (VECTORS_PER_BLOCK, len(vector)))
@@ -141,13 +157,13 @@ class VectorBlock:
         return self._pick(memoryview(scores).cast("i"), count, among)
 
     def nearest(self, vector: Sequence[float], count: int, among: Sequence[int] | None = None) -> list[int]:
-        """The ids of the chunks most like a vector, best first; only those among the given ones, if any are given."""
+        """The ids of the chunks most like a vector, by the numbers in memory, best first; only those given, if any."""
         total = len(self)
         if not total:
             return []
         self._asked += among is None
-        table = memoryview(self._data).cast("b", (total, self._size))
-        scores = multiply(_pack(vector), table, kind="int8", out="int32").cast("i")
+        table = memoryview(self._data).cast("b", (total, self._kept))
+        scores = multiply(_pack(vector, self._kept), table, kind="int8", out="int32").cast("i")
         table.release()
         return self._pick(scores, count, among)
 
@@ -169,11 +185,19 @@ class VectorBlock:
         return [at + base for at in chosen[:count]]
 
 
-def _pack(vector: Sequence[float]) -> memoryview:
-    """A unit vector in 8 bits, as a table of one row."""
+def _pack(vector: Sequence[float], kept: int) -> memoryview:
+    """The first numbers of a unit vector in 8 bits, as a table of one row."""
     scale = scale_for(len(vector))
-    packed = bytes([max(-127, min(127, round(value * scale))) & 0xFF for value in vector])
-    return memoryview(packed).cast("b", (1, len(vector)))
+    packed = bytes([max(-127, min(127, round(value * scale))) & 0xFF for value in vector[:kept]])
+    return memoryview(packed).cast("b", (1, kept))
+
+
+def _cut_rows(embeddings: bytes, size: int, kept: int) -> bytes:
+    """A block of vectors with only the first numbers of each."""
+    np = load_numpy()
+
+    rows: bytes = np.frombuffer(embeddings, dtype=np.int8).reshape(-1, size)[:, :kept].tobytes()
+    return rows
 
 
 def pick_best(np: Any, scores: Any, count: int) -> list[int]:
@@ -182,8 +206,9 @@ def pick_best(np: Any, scores: Any, count: int) -> list[int]:
     Laid out in columns, each column's best is one score: as many of them as are wanted reach the floor that is looked
     for, and few others do. So a hundred thousand are sifted, and some hundred sorted.
     """
-    rows = len(scores) // _COLUMNS
-    tops = scores[: rows * _COLUMNS].reshape(rows, _COLUMNS).max(axis=0) if rows > 1 and count < _COLUMNS else scores
+    columns = _COLUMNS * (1 + count // (_COLUMNS // 4))
+    rows = len(scores) // columns
+    tops = scores[: rows * columns].reshape(rows, columns).max(axis=0) if rows > 1 else scores
     few = min(count, len(tops))
     best = np.flatnonzero(scores >= max(1, np.partition(tops, -few)[-few]))
     best = best[np.argsort(-scores[best], kind="stable")]

@@ -8,6 +8,7 @@ import logging
 import os
 import socket
 import struct
+import subprocess
 import sys
 import threading
 import traceback
@@ -1058,3 +1059,24 @@ def test_a_model_is_a_directory(tmp_path: Path) -> None:
     with pytest.raises(EmbedderFailed, match="no directory") as caught:
         Transformer(tmp_path / "none")
     assert "directory of an ONNX model" in caught.value.hint
+
+
+def test_static_vectors_are_the_same_before_and_after_numpy_is_loaded(tmp_path: Path) -> None:
+    """A process that stays loads it; its answers must not change by that."""
+    lexicon = str(tmp_path / "lexicon.bin")
+    Static(lexicon=lexicon).embed(["making it loads numpy"])
+    script = """
+import sys
+from truekeep.search.embedders.static import Static, pack
+texts = ["which port does staging use", "zemlun hempim keamtumfu", "", "x", "\u6570\u636e\u5e93 caf\u00e9"]
+static = Static(lexicon=sys.argv[1])
+def answer():
+    vectors = [static._sum_up(text.split()) for text in texts]
+    return [(vector.tobytes(), pack(vector)) for vector in vectors]
+static._open()
+first, was_loaded = answer(), "numpy" in sys.modules
+import numpy
+print(was_loaded, first == answer())
+"""
+    done = subprocess.run([sys.executable, "-c", script, lexicon], capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"

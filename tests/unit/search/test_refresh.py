@@ -46,7 +46,7 @@ from truekeep.search.embedders import EmbedderFailed, Vector, validate_vectors
 from truekeep.search.file_metadata import describe, heading_at
 from truekeep.search.index_schema import FIRST_TRANSCRIPT_ID, SECTIONS, VECTORS_PER_BLOCK, open_index, section_of
 from truekeep.search.refresh import RefreshReport, embed_waiting, prepare, refresh
-from truekeep.search.vectors import VectorBlock, pick_best
+from truekeep.search.vectors import VectorBlock, cosines, pick_best
 
 SIZE = 8
 
@@ -321,6 +321,34 @@ def test_a_shelf_follows_the_index(db: apsw.Connection, root: Path) -> None:
             assert VectorBlock().answer(db, vector, 5, among) == anew.nearest(vector, 5, among)
             found = db.execute("SELECT text FROM chunks WHERE id = ?", (shelf.nearest(vector, 1)[0],)).get
             assert found == text
+
+
+def test_of_very_many_vectors_half_is_kept_and_the_best_are_compared_again(
+    db: apsw.Connection, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embedder, whole = Numbers(), VectorBlock()
+    for number in range(30):
+        write(root, f"memory/n{number}.md", f"note {number}\n")
+    bring_up_to_date(db, root, embedder)
+    whole.load(db, SIZE)
+    monkeypatch.setattr("truekeep.search.vectors._LARGE", 1)
+    halved, among = VectorBlock(), list(range(1, 31, 2))
+    halved.load(db, SIZE)
+    assert len(halved) == len(whole)
+    for number in range(30):
+        (vector,) = embedder.embed([f"note {number}\n"])
+        near = cosines(db, vector, whole.nearest(vector, 30))
+        wanted = sorted(near, key=lambda one: -near[one])
+        assert halved.answer(db, vector, 1) == wanted[:1]
+        found = halved.answer(db, vector, 5)
+        assert found == sorted(found, key=lambda one: -near[one])
+        assert set(halved.answer(db, vector, 5, among)) <= set(among)
+    (root / "memory/n3.md").unlink()
+    write(root, "memory/n4.md", "another note\n")
+    bring_up_to_date(db, root, embedder)
+    (vector,) = embedder.embed(["another note\n"])
+    (found_id,) = halved.answer(db, vector, 1)
+    assert db.execute("SELECT text FROM chunks WHERE id = ?", (found_id,)).get == "another note\n"
 
 
 # --- Unchanged ------------------------------------------------------------------------------------------------------
@@ -849,6 +877,15 @@ def test_the_best_are_found_alike_with_numpy_and_without(scores: list[int], wide
     scores = scores * 40 if wide else scores
     wanted = sorted((at for at, score in enumerate(scores) if score > 0), key=lambda at: (-scores[at], at))[:count]
     assert pick_best(np, np.array(scores, dtype=np.int32), count) == wanted
+
+
+@pytest.mark.parametrize("count", [1, 50, 300, 1_500, 4_000, 9_000])
+def test_many_best_are_found(count: int) -> None:
+    import numpy as np
+
+    scores = np.random.default_rng(1).integers(-500, 1_000, 20_000, dtype=np.int32)
+    wanted = sorted((at for at in range(len(scores)) if scores[at] > 0), key=lambda at: (-scores[at], at))[:count]
+    assert pick_best(np, scores, count) == wanted
 
 
 @pytest.mark.slow

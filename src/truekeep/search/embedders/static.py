@@ -160,11 +160,13 @@ class Static:
             self._rows[word] = row
 
     def _sum_up(self, words: Iterable[str]) -> Vector:
-        sums = [0.0] * DIMENSIONS
-        for word in words:
-            for piece in self.pieces_of(word):
-                sums = [a + b for a, b in zip(sums, self._piece(piece), strict=True)]
-        return _unit(sums)
+        pieces = [piece for word in words for piece in self.pieces_of(word)]
+        if "numpy" not in sys.modules:
+            return _unit(list(map(sum, zip(*map(self._piece, pieces), strict=True))) or [0.0] * DIMENSIONS)
+        np = load_numpy()  # in the same order, so that the sums are the same to the last digit
+
+        weights = np.frombuffer(self._mapped(), dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
+        return _unit(weights[pieces].astype(np.float64).sum(axis=0).tolist())
 
     # Words.
 
@@ -307,6 +309,12 @@ class Static:
 def pack(vector: Sequence[float]) -> bytes:
     """Return a unit vector with 8 bits a number."""
     scale = _SCALE
+    if "numpy" in sys.modules:
+        np = load_numpy()
+
+        rounded = np.rint(np.array(vector, dtype=np.float64) * scale)
+        packed: bytes = np.clip(rounded, -127, 127).astype(np.int8).tobytes()
+        return packed
     return bytes([(127 if (v := round(x * scale)) > 127 else -127 if v < -127 else v) & 0xFF for x in vector])
 
 
