@@ -145,7 +145,8 @@ def _note(workspace: str, line: str) -> None:
     state = ""
     with suppress(TruekeepError):  # the default workspace is unreadable, and this line says so
         state = os.path.join(_workspace_path(workspace), ".truekeep")
-    if not os.path.isdir(state):
+    is_copy = os.path.exists(os.path.join(state, "copy.json"))  # which gets a new folder with each change
+    if is_copy or not os.path.isdir(state):
         state = own_state()
     from truekeep.core.state_dir import append_line
 

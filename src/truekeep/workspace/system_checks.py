@@ -135,7 +135,12 @@ def check_pipeline(context: CheckContext) -> CheckResult:
     last = f"last ingest {local_minute(seen.last_ingest)}" if seen.last_ingest else "ingest has never run"
     said = f"{filed} filed and {held} held in a week, from {many(machines, 'machine')}; {last}"
     hint = ""
-    if not seen.has_inboxes:
+    if context.workspace.source is not None:
+        reached = max((route.last_ok_at for route in seen.routes), default="")
+        waiting = sum(source.waiting for source in seen.sources)
+        said = f"{many(waiting, 'handoff')} here for {context.workspace.source.host}"
+        said += f"; last reached {local_minute(reached)}" if reached else "; the host fetches them"
+    elif not seen.has_inboxes:
         said, hint = "no inboxes yet", CONNECT
     figures = {
         "filed": filed,

@@ -209,5 +209,5 @@ def _how_to_begin(chosen: Path) -> str:
     command = "truekeep init" if chosen == default_path() else f"truekeep init {as_argument(chosen)}"
     return (
         f"`{command}` makes it, on the one machine that is to keep the memory; on any other,"
-        " `truekeep handoff new` leaves what it should know"
+        " `truekeep connect machine` brings a copy of it, and `truekeep handoff new` leaves what it should know"
     )

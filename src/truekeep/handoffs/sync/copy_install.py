@@ -39,7 +39,7 @@ from truekeep.handoffs.sync.publication import (
 MANIFEST = "manifest"  # in the state folder of a generation
 EDITED = "edited"
 _FREE_BYTES = 16 << 20
-_FILE_MODE = 0o444
+_FILE_MODE = 0o444  # of memory: an editor says that it is only read
 _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EACCES)
 
 
@@ -226,7 +226,8 @@ class CopyFolder:
                 )
             pack = PackReader(data)
             for file in files:
-                _write(path / file.path, pack.read(file.digest, file.size), file.mtime_ns)
+                mode = 0o600 if file.path.startswith(f"{STATE}/") else _FILE_MODE
+                _write(path / file.path, pack.read(file.digest, file.size), file.mtime_ns, mode)
 
     def _complete(
         self, path: Path, head: Head, manifest: bytes, route: str, every: int, edited: tuple[str, ...]
@@ -381,10 +382,10 @@ def _link(old: Path, new: Path) -> bool:
     return True
 
 
-def _write(path: Path, data: bytes, mtime_ns: int) -> None:
+def _write(path: Path, data: bytes, mtime_ns: int, mode: int) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, 0o600), "wb") as file:
         file.write(data)
         file.flush()
         os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
-        os.fchmod(file.fileno(), _FILE_MODE)
+        os.fchmod(file.fileno(), mode)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep.core import file_io
 from truekeep.core.bugs import SCHEDULED, note_bug
 from truekeep.core.errors import Busy, TruekeepError, is_database_error
+from truekeep.core.memory_copy import find_copy, has_news
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.routes import read_routes
 from truekeep.handoffs.sync.runner import run_routes
@@ -24,14 +25,15 @@ from truekeep.workspace import producer
 from truekeep.workspace.check import OK, CheckContext
 from truekeep.workspace.machine_role import is_astray
 from truekeep.workspace.maintenance import Maintenance
+from truekeep.workspace.receiving import receive_sent
 from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, PAUSED, Run, append_run
 from truekeep.workspace.system_checks import check_heartbeat
+from truekeep.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact
     from truekeep.handoffs.sync.runner import LocalMachine
     from truekeep.maintenance.proposals import ProposalOutcome
-    from truekeep.workspace.workspace import Workspace
 
 LOCK_FOLDER = "logs"
 LOCK_WAIT_SECONDS = 30.0  # for another truekeep that is writing
@@ -92,8 +94,9 @@ def plan_steps(
     """Return the steps of this machine, in order. Transcripts come before the index, which includes them."""
     steps: list[tuple[str, Work]] = [("sync", lambda: _sync(side, now()))]
     if workspace is None or not side.is_host:
-        if workspace is not None and is_astray(workspace):
+        if workspace is not None and workspace.source is None and is_astray(workspace):
             steps.append(("ingest", lambda: _ingest(workspace)))  # refuses, and names the canonical host
+        steps.append(("copy", _copy))
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
     if not is_paused:
         steps.append(("ingest", lambda: _ingest(workspace)))
@@ -217,6 +220,17 @@ def _ingest(workspace: Workspace) -> Step:
     counts = {"processed": report.processed} | {name: report.count(name) for name in names}
     failed = report.count("failed")
     return Step("ingest", counts, f"{failed} could not be written and stay in their inboxes" if failed else "")
+
+
+def _copy() -> Step:
+    """Install the memory that the host sent, and check its claims against the checkouts here."""
+    if has_news():
+        receive_sent()
+    path = find_copy()
+    if not path:
+        return Step("copy", {})
+    with Workspace.open(Path(path)) as copy:
+        return _verify(copy)._replace(name="copy") if copy.context.has_checkouts else Step("copy", {})
 
 
 def _transcripts(workspace: Workspace | None) -> Step:

@@ -15,6 +15,7 @@ import click
 from truekeep.core.dates import many
 from truekeep.core.errors import BadInput, TruekeepError
 from truekeep.core.harness_paths import find_homes
+from truekeep.core.memory_copy import CURRENT, copy_root, is_copy
 from truekeep.core.model import WRITERS
 from truekeep.core.repository import find_top
 from truekeep.integrations.harnesses.apply import ConnectReport, apply_plan
@@ -240,6 +241,8 @@ def _cards_path(ctx: click.Context, workspace: str | None) -> Path:
     """Where the cards are, or were: what names them is taken out, whether or not the workspace is still there."""
     named = named_workspace(ctx, workspace)
     root = Path(named).expanduser() if named else default_path()
+    if is_copy(root):
+        return Path(copy_root()) / CURRENT / "memory" / "cards"  # each state of a copy has a folder of its own
     return Path(os.path.realpath(root / "memory" / "cards"))
 
 

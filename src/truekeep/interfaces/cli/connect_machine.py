@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from truekeep.core.dates import many
 from truekeep.core.errors import BadInput, BadSetup, as_argument
 from truekeep.core.machine import person
 from truekeep.handoffs.sync.new_route import pair_routes, plan_producer_route
@@ -60,7 +61,7 @@ EXIT_PROBLEMS = 1
 def machine(
     ctx: click.Context, /, repositories: tuple[str, ...], is_check: bool, workspace: str | None, **given: Any
 ) -> int:
-    """Set up this machine to send handoffs to the canonical host.
+    """Set up this machine to send handoffs to the canonical host, and to read its memory.
 
     Creates the inboxes of the repositories, adds the closeout rule to their instruction files (as `truekeep connect
     --project` does, shown first), adds the route, and sends a test message that the host answers with a receipt; the
@@ -178,6 +179,11 @@ def _render_contact(sent: TestResult, via: str, side: LocalMachine, repos: Seque
         yield f"  {contact.hint}"
     elif sent.is_sent:
         yield f"{style('sent', fg='green')} the test handoff by {via}"
+    if contact.memory:
+        copied = f"{style('received', fg='green')} a copy of memory, {many(contact.memory_files, 'file')}"
+        yield f"{copied}: `truekeep search` and `truekeep wake` answer here now"
+    elif contact.ok:
+        yield "no memory has come yet: it comes after the next `truekeep sync run` on the host"
     yield from map(note, contact.notes)
 
 

@@ -125,7 +125,7 @@ def take(opened: Workspace, target: str | None, yes: bool) -> None:
     if not is_held:
         if not wants_json():
             show_lines(_render_consequences(found, here))
-            show_lines([f"What this copy has is of {opened.context.source_note}."] if is_copy else [])
+            show_lines([f"This copy of its memory is {opened.context.source_note}."] if is_copy else [])
         if not yes:
             _ask_name(here)
     made = (
@@ -138,7 +138,9 @@ def take(opened: Workspace, target: str | None, yes: bool) -> None:
     told = [
         *([f"{style('made', fg='green')} {made.path} of the copy; every later command uses it"] if made else []),
         f"{style('taken', fg='green')}: {here.name} is the canonical host now (generation {lease.generation})",
-        "next: sync the workspace, so that the others know; then `truekeep ingest`",
+        "next: add its routes here with `truekeep sync add`, so that the others follow; then `truekeep ingest`"
+        if made
+        else "next: sync the workspace, so that the others know; then `truekeep ingest`",
     ]
     if is_held:
         told = [f"{here.name} is the canonical host already, since {local_minute(lease.taken_at)}"]

@@ -72,7 +72,8 @@ def schedule() -> None:
 
 
 def _path(opened: Workspace | None) -> Path | None:
-    return opened.path if opened is not None else None
+    """The workspace of a job; None on a machine that has none of its own, whose copy has a new folder each time."""
+    return opened.path if opened is not None and opened.source is None else None
 
 
 def _refuse_quiet_hours(_: click.Context, __: click.Parameter, value: str | None) -> None:
