@@ -8,14 +8,16 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from tests.support.copies import Pair
-from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff, git_repo
+from tests.support.helpers import NOW, Place, a_card, a_document_handoff, a_handoff, git_repo
 from tests.support.visitor import Visitor
 from truekeep.core.errors import NotFound
+from truekeep.core.memory_copy import copy_root
 from truekeep.interfaces.mcp.schemas import TOOLS
 from truekeep.interfaces.mcp.tools import MemoryTools
 from truekeep.sessions.wake import SOURCE_LINE
@@ -148,3 +150,32 @@ def test_a_checkout_of_this_machine_is_believed_before_the_hosts(pair: Pair, tmp
     (hit,) = copy.search.find("which function reads carts", limit=1, budget=60.0).hits
     words = {verdict.claim.text: verdict.verdict for verdict in hit.verdicts}
     assert words["load_cart"] != "confirmed"
+
+
+def test_a_server_that_goes_on_running_follows_the_copy(pair: Pair) -> None:
+    """MCP and pages: no request sees parts of two states, and the next one sees the new one."""
+    pair.root = Path(copy_root())
+    copy = of_copy(pair)
+    tools = MemoryTools(copy)
+    visitor = Visitor(replace(pair.place, workspace=copy.path), read_only=True)
+    for number in range(3):
+        pair.write(f"memory/late-{number}.md", f"# Late {number}\nThe zebra crossing number {number} is painted.\n")
+        pair.sync()
+        found = tools.call(TOOLS["memory_search"], {"query": f"zebra crossing number {number}"})
+        assert f"memory/late-{number}.md" in found.text
+        assert f"memory/late-{number}.md" in visitor.see("/search", q=f"zebra crossing number {number}")
+    assert not copy.path.exists(), "only the state in use and the one before are kept"
+    visitor.close()
+
+
+def test_an_old_copy_says_so_with_the_next_step(pair: Pair) -> None:
+    pair.sync()
+    late = NOW + timedelta(hours=3)
+    copy = pair.open(now=late)
+    (note, *_) = copy.search.find("staging port").notes
+    name = copy.machine.name
+    assert note == f"as of 3 h ago, from {name}; older than its interval of 60 min: `truekeep sync run` on {name}"
+    assert "as of 3 h ago" in copy.sessions.wake(pair.place.repo).text
+    assert copy.search.get(CARD).source == note
+    (result,) = [item for item in copy.health.check(now=late).results if item.name == "copies"]
+    assert (result.severity, result.figures["minutes"]) == ("warning", 180)
