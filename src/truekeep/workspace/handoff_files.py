@@ -181,7 +181,7 @@ def write_handoff(
     (decision,) = _judge(workspace, [(raw, name, root)], [writer])
     if decision.outcome in _NOT_FILED and not decision.is_for_a_person:
         hint = decision.way_out(topic="`--topic TEXT`", update="`--update --card {card}`") or "correct it and try again"
-        blocking = [finding._replace(line=None) if title else finding for finding in decision.blocking]
+        blocking = [*dict.fromkeys(item._replace(line=None) if title else item for item in decision.blocking)]
         raise InvalidHandoff("not saved: this handoff would be refused", blocking, hint=hint)
     path = deliver(Inbox(root=root, folder=writers_of(workspace)[writer], writer=writer), name, raw)
     hints = tuple(finding for finding in decision.findings if finding not in decision.blocking)

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.helpers import Place, a_card, a_document_handoff, a_handoff
+from truekeep.core.errors import InvalidHandoff
 from truekeep.core.model import RULES
 from truekeep.handoffs.policy import document as document_policy
 from truekeep.handoffs.policy.document import contains_block
-from truekeep.workspace.handoff_files import lint_handoffs, lint_input
+from truekeep.workspace.handoff_files import lint_handoffs, lint_input, write_handoff
 
 GOOD = {
     "card": a_handoff(),
@@ -111,6 +112,15 @@ def test_lint_of_a_file_knows_its_writer(place: Place) -> None:
     filed = place.filed[-1]
     assert (linted.outcome, linted.findings) == (filed.outcome, filed.findings)
     assert unknown.findings != linted.findings
+
+
+def test_a_problem_of_composed_text_is_said_once(place: Place) -> None:
+    """A summary is also in the card's content; nobody has seen the lines of either."""
+    secret = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0dF3hJ6"
+    text = a_handoff(summary=f"The token is {secret}.", content=a_card(body=f"The token is {secret}."))
+    with place.open() as workspace, pytest.raises(InvalidHandoff) as refused:
+        write_handoff(workspace, text, writer="claude", root=place.repo, title="Token")
+    assert [problem.code for problem in refused.value.findings] == ["secret"]
 
 
 @pytest.mark.slow
