@@ -567,12 +567,12 @@ def test_what_became_a_submodule_is_not_gone(project: Project) -> None:
 
 
 def test_paths_behind_cd_are_of_that_folder(project: Project) -> None:
-    fence = "```sh\ncd src && python client.py\n./server.py\ncd ../docs\n./relay.sh\n```\n"
+    fence = "```sh\ncd src && python client.py\ncd src && ./server.py\ncd docs\n./relay.sh\ncd src\n./any.sh\n```\n"
     text = f"Run:\n\n{fence}\nOr `cd src && ./relay.sh`.\n"
     project.commit(**{"CONTRIBUTING.md": text})
     assert project.alarms() == [
         ("CONTRIBUTING.md", 7, "gone", "./relay.sh"),
-        ("CONTRIBUTING.md", 10, "gone", "./relay.sh"),
+        ("CONTRIBUTING.md", 12, "gone", "./relay.sh"),
     ]
     assert "docs has no relay.sh" in project.check()
 

@@ -22,7 +22,13 @@ from truekeep.verify.claim import Claim
 from truekeep.verify.claims.context import complete_claims
 from truekeep.verify.claims.cron import cron_claims
 from truekeep.verify.claims.hashes import drop_other_ids
-from truekeep.verify.claims.inline_code import fence_claims, folder_after, in_folder, inline_code_claims
+from truekeep.verify.claims.inline_code import (
+    fence_claims,
+    folder_after,
+    folder_of_block,
+    in_folder,
+    inline_code_claims,
+)
 from truekeep.verify.claims.patterns import (
     MAX_CLAIM_CHARS,
     PATH,
@@ -126,8 +132,9 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
             elif not is_changelog and not past_level and number not in drawn:
-                commands = in_folder(fence_claims(line, info), folder)
-                folder = folder_after(line, folder)
+                base = None if folder and folder_after(line) != "" else folder  # a second `cd` may be from the root
+                commands = in_folder(fence_claims(line, info), base)
+                folder = folder_of_block(line, folder)
                 raws = _without_overlaps([*cron_claims(line), *commands])
                 yield from complete_claims(raws, line, number, start, past=False)
             continue

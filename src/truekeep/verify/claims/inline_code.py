@@ -42,6 +42,7 @@ _SEARCH_PATTERN = re.compile(
     r"(?=.*\\[sb(])(?:\\b|\\s[*+]?|\\?[=:({]| )*\Z"
 )
 SEARCHED = "a search"
+_ONLY_CHANGES_FOLDER = re.compile(r"\s*(?:\$ +|> +)?(?:cd|pushd) +[^\s&;|]+\s*(?:#.*)?\Z")
 _CHANGES_FOLDER = re.compile(r"\s*(?:\$ +|> +)?(?:cd|pushd) +([^\s&;|]+)")
 _SEARCH_PROGRAMS = ("rg", "grep", "egrep", "ag", "ack")
 _WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
@@ -224,6 +225,13 @@ def folder_after(line: str, folder: str | None = "") -> str | None:
         path = posixpath.normpath(posixpath.join(folder or "", match[1])) if is_plain else ".."
         folder = None if path.startswith("..") else path.removeprefix(".")
     return folder
+
+
+def folder_of_block(line: str, folder: str | None) -> str | None:
+    """The folder of the next lines of a code block: only a `cd` alone on its line changes it, and only once."""
+    if _ONLY_CHANGES_FOLDER.match(line) is None:
+        return folder
+    return folder_after(line) if folder == "" else None
 
 
 def in_folder(raws: Iterable[RawClaim], folder: str | None) -> Iterator[RawClaim]:
