@@ -23,7 +23,8 @@ QUESTIONS = HERE / "questions"
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
     text: str
-    files: tuple[str, ...]  # any of them answers
+    files: tuple[str, ...]  # any of them answers; none: the answer is nowhere
+    parts: tuple[tuple[tuple[str, int], ...], ...] = ()  # for each part of it the lines that answer, any of them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,8 @@ def tally(findings: Iterable[Finding], labels: Mapping[str, bool]) -> dict[str, 
 
 
 def seal_questions(workspace: PublicWorkspace, key: bytes, questions: Iterable[Mapping[str, Any]]) -> None:
-    plain = json.dumps([{"text": one["text"], "files": one["files"]} for one in questions], ensure_ascii=False)
+    kept = [{"text": one["text"], "files": one["files"], "parts": one.get("parts", [])} for one in questions]
+    plain = json.dumps(kept, ensure_ascii=False)
     QUESTIONS.mkdir(exist_ok=True)
     (QUESTIONS / f"{workspace.name}.sealed").write_bytes(Fernet(key).encrypt(plain.encode()))
 
@@ -90,4 +92,11 @@ def open_questions(workspace: PublicWorkspace, key: bytes) -> list[Question]:
     if not file.is_file():
         return []
     rows = json.loads(Fernet(key).decrypt(file.read_bytes()))
-    return [Question(text=row["text"], files=tuple(row["files"])) for row in rows]
+    return [
+        Question(
+            text=row["text"],
+            files=tuple(row["files"]),
+            parts=tuple(tuple((path, line) for path, line in part) for part in row.get("parts", ())),
+        )
+        for row in rows
+    ]

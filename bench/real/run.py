@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.measure import scratch, table
 from bench.promises import CannotRun, keep
+from bench.real.answers import Judged, judge
 from bench.real.commands import COMMANDS, CommandRun, ask_json, environment_for, run_on_terminal
 from bench.real.findings import Finding, from_problems, from_reconcile, from_tidy, from_verify, sheet_row, to_judge
 from bench.real.labels import Question, Tally, add_labels, load_labels, open_questions, seal_questions, tally
@@ -32,6 +33,7 @@ class Measured:
     findings: tuple[Finding, ...]
     tallies: Mapping[str, Tally]
     ranks: tuple[int | None, ...] = field(default=())  # of the first right file, from 1
+    judged: tuple[Judged, ...] = field(default=())  # of questions whose lines are known, or that have no answer
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -107,7 +109,8 @@ def measure(workspace: PublicWorkspace, clone: Path, sheets: Path | None) -> Mea
             unverifiable=summary["unverifiable"],
             findings=tuple(findings),
             tallies=tally(judged, labels),
-            ranks=tuple(rank_of(question, environment) for question in questions),
+            ranks=tuple(rank_of(question, environment) for question in questions if question.files),
+            judged=tuple(judge(one, root, environment) for one in questions if one.parts or not one.files),
         )
 
 
@@ -139,8 +142,27 @@ def show_half(half: str, measured: Sequence[Measured]) -> None:
     rows.append(row_of("all", measured))
     table(("workspace", "claims", "checked", *KINDS, "first", f"in {FIRST_HITS}"), rows)
     print("right/judged of each kind; +n: not judged yet")
+    show_answers(measured)
     if half == "report":
         keep_promises(measured)
+
+
+def show_answers(measured: Sequence[Measured]) -> None:
+    """How often the right lines are within 4,000 characters, and how often it is said that nothing is known."""
+    rows = []
+    for name, chosen in [*((one.workspace.name, [one]) for one in measured), ("all", measured)]:
+        judged = [item for one in chosen for item in one.judged]
+        answerable, several = [item for item in judged if item.parts], [item for item in judged if item.parts > 1]
+        if judged:
+            shares = [share_where(answerable, "terminal"), share_where(answerable, "mcp"), share_where(several, "mcp")]
+            doubts = [share_where([item for item in judged if not item.parts], "is_doubted")]
+            cells = [percent(share) for share in (*shares, *doubts, share_where(answerable, "is_doubted"))]
+            rows.append((name, str(len(judged)), *cells))
+    table(("workspace", "questions", "lines, terminal", "MCP", "of several parts", "unknown, said", "wrongly"), rows)
+
+
+def share_where(judged: Sequence[Judged], name: str) -> float | None:
+    return sum(bool(getattr(item, name)) for item in judged) / len(judged) if judged else None
 
 
 def row_of(name: str, measured: Sequence[Measured]) -> tuple[str, ...]:
@@ -178,6 +200,13 @@ def keep_promises(measured: Sequence[Measured]) -> None:
     keep_share("real.credentials", total["credential"].share)
     keep_share("real.first", share_of(ranks, lambda rank: rank == 1))
     keep_share("real.near", share_of(ranks, lambda rank: rank is not None))
+    judged = [item for one in measured for item in one.judged]
+    answerable = [item for item in judged if item.parts]
+    keep_share("real.lines-terminal", share_where(answerable, "terminal"))
+    keep_share("real.lines-mcp", share_where(answerable, "mcp"))
+    keep_share("real.parts", share_where([item for item in answerable if item.parts > 1], "mcp"))
+    keep_share("real.unknown", share_where([item for item in judged if not item.parts], "is_doubted"))
+    keep_share("real.doubted", share_where(answerable, "is_doubted"))
 
 
 def keep_share(key: str, share: float | None) -> None:

@@ -256,7 +256,8 @@ class Passage(NamedTuple):
 
 
 _SILENT = -9.0  # the score of a line that says nothing
-SIZES = (600, 400)  # characters of the first passage, and of all others
+SIZES = (900, 600)  # characters of the first passage, and of all others
+SHORT_SIZES = (600, 400)  # the same where characters are counted and not hits
 
 
 def choose_passages(

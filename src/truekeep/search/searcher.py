@@ -21,6 +21,7 @@ from truekeep.search.index_schema import SECTIONS, section_of
 from truekeep.search.query import Query, parse_query, phrase_of, quote
 from truekeep.search.ranking import ChunkCandidate, Matcher, Passage, ScoredChunk, choose_passages
 from truekeep.search.vectors import VectorBlock, cosines
+from truekeep.text.words import cjk_pairs
 
 if TYPE_CHECKING:
     import apsw
@@ -34,7 +35,7 @@ _BM25 = "bm25(chunks_fts, 1.2, 1.0, 0.6)"
 _HEADING_ONLY = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
 _TELLING_LINE = 40  # characters from which two passages with the same best line count as one
 _SAME_PASSAGE = 0.8  # share of common words from which two passages count as one
-_FAR, _USUAL_NEARNESS = 0.27, 0.3
+_FAR, _USUAL_NEARNESS, _USUAL_NEARNESS_CJK = 0.27, 0.3, 0.36
 _ENOUGH_CHUNKS = 200  # a smaller memory lacks most words of any question
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _FIRST_HEADING, _LATER_HEADING, _LINE_MARK = 70, 20, 3  # characters that are shown besides a hit's text and path
@@ -540,13 +541,15 @@ def _with_falling_scores(hits: Sequence[Hit]) -> list[Hit]:
 def _is_far(query: Query, ranked: Sequence[ScoredChunk]) -> bool:
     """Whether the answer is most likely nowhere. Fitted to questions on real workspaces, one false alarm in twenty.
 
-    Nearness tells only of English: texts in other languages are all near to each other.
+    Nearness tells only of English: texts in other languages are all near to each other. Of pairs of CJK characters more
+    are absent, because many of them are no words.
     """
     if not query.absent_share or query.spans or any("exact" in item.parts for item in ranked):
         return False
     nearest = max((item.candidate.cosine or 0.0 for item in ranked[:_RANKED_CHUNKS]), default=0.0)
     is_english = query.known_share == 1 and query.text.isascii() and nearest > 0
-    return 3 * (nearest if is_english else _USUAL_NEARNESS) - query.absent_share < _FAR
+    usual = _USUAL_NEARNESS_CJK if cjk_pairs(query.text) else _USUAL_NEARNESS
+    return 3 * (nearest if is_english else usual) - query.absent_share < _FAR
 
 
 def _nearest(matcher: Matcher, lowered: str) -> dict[int, str]:

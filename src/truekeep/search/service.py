@@ -34,9 +34,11 @@ from truekeep.search.embedder_choice import Embedders, is_built_in
 from truekeep.search.embedders import Embedder
 from truekeep.search.index_file import IndexFile, index_in_background
 from truekeep.search.index_schema import open_index
+from truekeep.search.ranking import SIZES
 from truekeep.search.scan_cache import scan_cache_of
 from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher, is_repository
 from truekeep.search.workspace_files import MemoryFileScanner
+from truekeep.text.words import cjk_pairs
 
 if TYPE_CHECKING:
     from truekeep.search.build import IndexProgress, IndexReport
@@ -138,6 +140,7 @@ class SearchService:
         lambda_mmr: float | None = None,
         half_life: float | None = None,
         within: float = 0.0,
+        sizes: Sequence[int] = SIZES,
     ) -> SearchResult:
         """Find memory. `within`: skip the scan if one found every file in the index so many seconds ago."""
         if not query.strip():
@@ -155,6 +158,7 @@ class SearchService:
                 formula=formula,
                 lambda_mmr=lambda_mmr,
                 half_life=half_life,
+                sizes=sizes,
             )
 
         searcher, left, found = self._ask_index(ask, filter_, within)
@@ -487,8 +491,8 @@ def _doubt(found: IndexResult) -> str:
         return f"no memory has {', '.join(query.missing[:_MOST_MISSING])}"
     if not (found.is_far and found.hits):
         return ""
-    absent = [term.word for term in query.terms if not term.chunks] or [term.word for term in query.terms[:2]]
-    return f"nothing is known about {', '.join(absent[:_MOST_MISSING])}; these are the nearest notes"
+    absent = [term.word for term in query.terms if not term.chunks and not cjk_pairs(term.word)]
+    return f"nothing is known about {', '.join(absent[:_MOST_MISSING]) or 'this'}; these are the nearest notes"
 
 
 def _reason(error: Exception) -> str:

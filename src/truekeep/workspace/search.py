@@ -11,6 +11,7 @@ from truekeep.core.file_io import read_head
 from truekeep.core.model import CARDS
 from truekeep.memory.file_scan import STORES
 from truekeep.search.file_metadata import FRONT, topic_in
+from truekeep.search.ranking import SHORT_SIZES, SIZES
 from truekeep.search.searcher import STANDINGS, Filter, hits_within
 
 if TYPE_CHECKING:
@@ -71,7 +72,14 @@ class MemorySearch:
         # More than asked for, where verdicts may take hits out.
         candidates = min(MAX_HITS, limit * 4) if verdict else min(MAX_HITS, limit * 2 + 4) if verified else limit
         answer = self._context.recall.search(
-            query, limit=candidates, filter_=chosen, formula=ranking, lambda_mmr=mmr, half_life=half_life, within=within
+            query,
+            limit=candidates,
+            filter_=chosen,
+            formula=ranking,
+            lambda_mmr=mmr,
+            half_life=half_life,
+            within=within,
+            sizes=SHORT_SIZES if room else SIZES,
         )
         hits = list(hits_within(answer.hits, room) if room and not (verdict or verified) else answer.hits)
         if hits and self._context.shows_verdicts:

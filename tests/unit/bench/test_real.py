@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 from bench.real import labels
+from bench.real.answers import Judged, judge, shows_all
 from bench.real.findings import CONFIRMED_SAMPLE, Finding, from_reconcile, from_tidy, from_verify, sheet_row, to_judge
-from bench.real.labels import Tally, add_labels, load_labels, open_questions, seal_questions, tally
+from bench.real.labels import Question, Tally, add_labels, load_labels, open_questions, seal_questions, tally
 from bench.real.workspaces import PublicWorkspace, load_workspaces
 from cryptography.fernet import Fernet, InvalidToken
+
+from tests.support.helpers import Place
 
 WORKSPACE = PublicWorkspace(repository="somebody/openclaw-workspace", commit="0" * 40, half="tuning")
 
@@ -64,6 +68,30 @@ def test_questions_are_read_only_with_the_key() -> None:
     assert (question.text, question.files) == ("Which port?", ("memory/ports.md",))
     with pytest.raises(InvalidToken):
         open_questions(WORKSPACE, Fernet.generate_key())
+
+
+def test_the_lines_that_answer_are_sealed_with_a_question() -> None:
+    key = Fernet.generate_key()
+    parts = [[["memory/ports.md", 3], ["TOOLS.md", 7]], [["USER.md", 1]]]
+    seal_questions(WORKSPACE, key, [{"text": "Which port, and whose?", "files": ["memory/ports.md"], "parts": parts}])
+    (question,) = open_questions(WORKSPACE, key)
+    assert question.parts == ((("memory/ports.md", 3), ("TOOLS.md", 7)), (("USER.md", 1),))
+
+
+def test_an_answer_is_right_if_it_shows_a_line_of_every_part() -> None:
+    answer = "1. memory/ports.md#L3  logs\n ▸ - **Port:** 8443\n> | owner | Ann |"
+    assert shows_all(answer, [["- Port: 8080", "- Port: 8443"], ["| owner | Ann |"]])
+    assert not shows_all(answer, [["- Port: 8443"], ["| owner | Bob |"]])
+    assert shows_all(answer, [["- **Port:** 8443"]])
+
+
+def test_a_question_is_asked_at_both_doors(place: Place) -> None:
+    (place.workspace / "memory/2026-11-14.md").write_text("# Ports\n\nThe staging proxy answers on port 8443.\n")
+    environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
+    question = Question(text="which port does staging use", files=(), parts=((("memory/2026-11-14.md", 3),),))
+    assert judge(question, place.workspace, environment) == Judged(parts=1, terminal=True, mcp=True, is_doubted=False)
+    unknown = judge(Question(text="xyzzyq quuxle", files=()), place.workspace, environment)
+    assert (unknown.parts, unknown.is_doubted) == (0, True)
 
 
 def test_findings_are_read_from_the_answers_of_the_commands() -> None:

@@ -432,7 +432,7 @@ def test_without_a_limit_an_answer_fills_its_room(memory: Place) -> None:
         text = "\n".join(f"- Crate {number} row {row} holds figs, {row * number} of them." for row in range(40))
         remember(memory, f"memory/cards/c{number}.md", f"# Crate {number}\n\n{text}\n")
     hits = search(memory, "crate figs").hits
-    assert len(hits) > 6
+    assert len(hits) > 4
     assert DEFAULT_ROOM * 0.6 < sum(len(hit.text) for hit in hits) <= DEFAULT_ROOM
     shown = run_cli("search", "crate figs", "-w", str(memory.workspace)).stdout
     assert DEFAULT_ROOM * 0.8 < len(shown) < DEFAULT_ROOM * 1.2
@@ -440,7 +440,8 @@ def test_without_a_limit_an_answer_fills_its_room(memory: Place) -> None:
 
 def test_hits_of_a_file_are_under_one_heading(memory: Place) -> None:
     parts = [
-        f"## Room {number}\n\n" + "".join(f"The kiln {number} bakes tile {at}.\n" for at in range(60))
+        f"## Room {number}\n\n"
+        + "".join(f"The kiln {number} bakes tile {at} for the roof of the northern barn.\n" for at in range(60))
         for number in (1, 2)
     ]
     remember(memory, "memory/projects/kilns.md", "\n".join(parts))
