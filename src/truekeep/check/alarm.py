@@ -27,6 +27,7 @@ from truekeep.verify.verdict import (
 )
 
 REPORTED = (GONE, MOVED, CHANGED)
+_PROGRAM = re.compile(r"(?:\.(?:sh|bash|ps1|bat|cmd|py|rb|pl|m?js|ts)|(?:^|/)[\w-]+)\Z")
 _INSTRUCTIONS = re.compile(r"(?:^|/)(?:SKILL\.md$|skills/|\.[\w-]+/(?:agents|commands|prompts)/)", re.IGNORECASE)
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
@@ -114,7 +115,7 @@ def _rate_missing(path: str, claim: Claim) -> str:
         return MEDIUM  # they name what the agent is to write
     name = claim.name.strip("/")
     is_code = claim.kind == "directory" or kind_of(name) in (FileKind.CODE, FileKind.TEST)
-    is_run = claim.text.startswith("./") and claim.why in ("a command", "inline code")
+    is_run = claim.text.startswith("./") and _PROGRAM.search(name) and claim.why in ("a command", "inline code")
     if is_for_contributors(path) or is_run or (is_code and name.count("/") > 1 and claim.why == "inline code"):
         return HIGH
     return LOW

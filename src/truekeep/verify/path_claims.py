@@ -354,6 +354,8 @@ def _bare_place(world: World, name: str, question: Question) -> PathPlace | None
         return PathPlace(name)
     if is_on_disk(world, name):
         return PathPlace(name)
+    if world.options.are_documents and (folded := world.now.by_lower.get(name.lower())):
+        return PathPlace(folded)  # `justfile` for Justfile: programs find either
     for path in _readings(world, name, question):
         own = world.past.follow(path, question.written_at, world.now.position)
         if own is not None:

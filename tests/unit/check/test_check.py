@@ -610,3 +610,10 @@ def test_the_first_line_of_a_file_means_the_file(project: Project) -> None:
         **{"AGENTS.md": "`serve_requests` is in `src/server.py:1`, `stop_server` too (`src/server.py:1`).\n"}
     )
     assert project.alarms("--confidence", "low") == []
+
+
+def test_a_file_at_the_root_is_known_by_other_capitals(project: Project) -> None:
+    project.commit(justfile="test:\n\tpytest\n")
+    project.git("mv", "justfile", "Justfile")
+    project.commit("capitals", **{"CONTRIBUTING.md": "Commands are in our `justfile`.\n"})
+    assert project.alarms() == []
