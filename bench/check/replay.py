@@ -21,7 +21,7 @@ from typing import Any
 from bench.check.repositories import HERE, PublicRepository
 from bench.check.rot import PAGES, History, Rot, find_rot, is_fixed_later
 from bench.measure import scratch, table
-from truekeep.check.documents import DEFAULT_EXCLUDE, DEFAULT_INCLUDE
+from truekeep.check.documents import DEFAULT_EXCLUDE, DEFAULT_INCLUDE, without_older_versions
 from truekeep.check.run import CheckRequest, run_check
 from truekeep.check.settings import LOW, read_settings
 from truekeep.core import git as git_budget
@@ -147,7 +147,7 @@ def _is_in(path: str, patterns: str) -> bool:
 
 
 def read_pages(history: History, commit: str) -> list[str]:
-    return [path for path in history.tree(commit) if is_page(path)]
+    return without_older_versions([path for path in history.tree(commit) if is_page(path)])
 
 
 def check_commit(history: History, head: str, commit: str, root: Path) -> Iterator[ReplayAlarm]:

@@ -70,6 +70,7 @@ _posts/
 _drafts/
 news/
 releases/
+versioned_docs/
 release-notes/
 release_notes/
 changelog/
@@ -105,6 +106,10 @@ deprecat*
 """
 _DOCS_TEXT = re.compile(
     r"(?:^|/)(?:docs?|documentation)/(?:.+/)?(?!requirements|LICENSE|robots)[^/]+\.txt\Z", re.IGNORECASE
+)
+_VERSION_FOLDER = re.compile(
+    r"((?:^|.*/)(?:docs?|documentation))/(v\d+(?:[._]\d+)*(?:\.x)?|\d+\.\d+(?:\.\d+|\.x)?|version-\d[^/]*)/",
+    re.IGNORECASE,
 )
 _ATTRIBUTES = ("linguist-vendored", "linguist-generated")
 
@@ -188,7 +193,7 @@ def _inside(top: Path, name: str) -> str:
 def _without_others(git: Git, paths: Sequence[str]) -> list[str]:
     """Leave out other projects' and generated documents, as common names and git attributes tell."""
     defaults = parse_ignore_rules("", DEFAULT_EXCLUDE)
-    own = [path for path in paths if not _matches(path, defaults)]
+    own = without_older_versions([path for path in paths if not _matches(path, defaults)])
     if not own:
         return own
     given = b"\0".join(os.fsencode(path) for path in own) + b"\0"
@@ -199,3 +204,21 @@ def _without_others(git: Git, paths: Sequence[str]) -> list[str]:
         if value in (b"set", b"true")
     }
     return [path for path in own if path not in others]
+
+
+def without_older_versions(paths: Sequence[str]) -> list[str]:
+    """Leave out documentation of earlier versions, such as docs/v2/ beside the current pages in docs/ or docs/v3/."""
+    counts: dict[str, dict[str, int]] = {}
+    for path in paths:
+        if (match := _VERSION_FOLDER.match(path)) is not None:
+            versions = counts.setdefault(match[1], {})
+            versions[match[2]] = versions.get(match[2], 0) + 1
+    older: set[tuple[str, str]] = set()
+    for folder, versions in counts.items():
+        newest = max(versions, key=lambda name: [int(part) for part in re.findall(r"\d+", name)])
+        others = sum(path.startswith(f"{folder}/") for path in paths) - sum(versions.values())
+        is_current = 4 * others < versions[newest]  # beside it there is an index at most
+        older |= {(folder, name) for name in versions if name != newest or not is_current}
+    return [
+        path for path in paths if (match := _VERSION_FOLDER.match(path)) is None or (match[1], match[2]) not in older
+    ]

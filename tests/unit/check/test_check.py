@@ -12,6 +12,7 @@ from zlib import crc32
 import pytest
 
 from tests.support.helpers import git_repo, run_cli
+from truekeep.check.documents import without_older_versions
 from truekeep.check.inline_ignores import find_ignored_lines
 from truekeep.check.records import is_record
 from truekeep.check.settings import CheckSettings, read_settings
@@ -210,6 +211,21 @@ def test_documents_of_others_are_left_out(project: Project) -> None:
     assert project.alarms("vendor/x/README.md") == [("vendor/x/README.md", 1, "gone", "missing.md")]
     assert project.alarms("*.md") == [("notes.md", 1, "gone", "missing.md")]
     assert project.alarms(".") == [("notes.md", 1, "gone", "missing.md")]
+
+
+@pytest.mark.parametrize(
+    ("paths", "left_out"),
+    [
+        (["docs/a.md", "docs/b.md", "docs/v2/a.md", "docs/v2/b.md", "docs/v3/a.md"], {"docs/v2", "docs/v3"}),
+        (["docs/README.md", *(f"docs/v{version}/{page}.md" for version in (9, 10) for page in "abcdef")], {"docs/v9"}),
+        (["docs/1.2/a.md", "docs/1.10/a.md"], {"docs/1.2"}),
+        (["docs/a.md", "docs/api/v1/a.md", "docs/01-start/a.md", "docs/2024/a.md"], set()),  # an API, chapters, years
+        (["docs/v2/a.md"], set()),
+    ],
+)
+def test_documents_of_earlier_versions_are_left_out(paths: list[str], left_out: set[str]) -> None:
+    kept = without_older_versions(paths)
+    assert {path.rpartition("/")[0] for path in paths if path not in kept} == left_out
 
 
 def test_where_links_lead(project: Project) -> None:
