@@ -1,6 +1,7 @@
 """Measures `truekeep check` on public repositories: python -m bench check [--half HALF] [--shallow] [NAME …]
 
---replay measures what it says about each of their last commits (bench/check/replay.py).
+--replay measures what it says about each of their last commits (bench/check/replay.py), --speed how fast it is
+(bench/check/speed.py).
 --sheet FOLDER writes the alarms that nobody judged yet, --take FOLDER reads the judged sheets back.
 """
 
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from bench.check import replay
+from bench.check import replay, speed
 from bench.check.labels import (
     NOTHING,
     FoundAlarm,
@@ -61,6 +62,10 @@ def main(arguments: Sequence[str]) -> None:
     if options.replay:
         replay.main(list(with_clones(chosen, folder)), options.sheet)
         return
+    if options.speed:
+        for repository, clone in with_clones([one for one in chosen if options.names or one.name == "django"], folder):
+            speed.main(repository, clone)
+        return
     if options.take:
         take_answers(chosen, options.take)
         return
@@ -80,6 +85,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--half", choices=HALVES)
     parser.add_argument("--shallow", action="store_true", help="also check a clone of depth 1")
     parser.add_argument("--replay", action="store_true", help="what each of the last 500 commits made false")
+    parser.add_argument("--speed", action="store_true", help="CPU time and memory beside rg; on Django by default")
     parser.add_argument("--sheet", type=Path, help="write what has to be judged to FOLDER/OWNER+NAME.jsonl")
     parser.add_argument("--take", type=Path, help="read judged sheets from FOLDER")
     return parser.parse_args(arguments)

@@ -134,7 +134,7 @@ class Past:
             )
         except GitFailed:
             return []
-        rows = (line.split(" ", 2) for line in raw.decode("utf-8", "replace").splitlines())
+        rows = (line.split(" ", 2) for line in raw.decode("utf-8", "replace").split("\n"))  # a subject may have U+2028
         return [(Commit(row[0], int(row[1])), row[2]) for row in rows if len(row) == 3]
 
     def _main_line_at(self, at: int) -> tuple[str, int] | None:

@@ -633,3 +633,10 @@ def test_a_file_at_the_root_is_known_by_other_capitals(project: Project) -> None
     project.git("mv", "justfile", "Justfile")
     project.commit("capitals", **{"CONTRIBUTING.md": "Commands are in our `justfile`.\n"})
     assert project.alarms() == []
+
+
+def test_a_subject_with_a_line_separator_is_one_line(project: Project) -> None:
+    project.commit("first words\u2028a note on them\x0cmore to come")
+    project.write("AGENTS.md", "We went with Redis rather than Memcached.\n")
+    project.commit("went with Redis")
+    assert project.report("--confidence", "low")["claims"] >= 1
