@@ -19,7 +19,7 @@ from truekeep.text.line_diff import iter_spans
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles
 from truekeep.verify.claim import Claim
 from truekeep.verify.link_claims import LINK_BROKEN, LINK_MOVED
-from truekeep.verify.verdict import GONE, MOVED, UNVERIFIABLE, Verdict
+from truekeep.verify.verdict import GONE, GONE_BEFORE, MOVED, UNVERIFIABLE, Verdict
 
 _NAMES = re.compile(rb"--[A-Za-z][\w-]*|[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|\d[\w.]*\w|\d")
 _MAX_FILES_WITH_NAME = 20  # a word that more files of the tree still use was not taken away by one that lost it
@@ -66,6 +66,11 @@ class CodeChange:
         verdict = self._without_history(verdict)
         if verdict.verdict == UNVERIFIABLE:
             return None
+        lost_from = self.lost_names.get(verdict.claim.name, "")
+        if verdict.reason == GONE_BEFORE and lost_from and verdict.claim.line not in self.added_lines.get(path, ()):
+            # The base has the line and the name, though the commits that were searched do not.
+            why = f"this change removed it from {lost_from}"
+            verdict = verdict._replace(reason="removed-by-change", why=why, place=lost_from, commit="", day="")
         return verdict if self.concerns(path, verdict.claim) else None
 
     def _without_history(self, verdict: Verdict) -> Verdict:

@@ -192,7 +192,10 @@ def _alarms(
         if lines.has(claim.line) or any(fnmatchcase(claim.text, pattern) for pattern in settings.ignore):
             ignored += 1
             continue
-        is_past = is_of_its_day or (verdict.reason not in SURE_REASONS and is_told_as_past(written, claim))
+        # What a change takes away was there when an older line was written, under whatever heading.
+        is_older = change is not None and claim.line not in change.added_lines.get(path, ())
+        is_told = verdict.reason not in SURE_REASONS and is_told_as_past(written, claim, with_headings=not is_older)
+        is_past = is_of_its_day or is_told
         confidence = rate(path, verdict, is_past=is_past)
         if not is_reported(confidence, settings.confidence):
             less_certain += 1

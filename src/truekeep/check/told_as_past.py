@@ -26,11 +26,13 @@ _OF_OTHER_TIMES = re.compile(
 )
 
 
-def is_told_as_past(lines: Sequence[str], claim: Claim) -> bool:
+def is_told_as_past(lines: Sequence[str], claim: Claim, *, with_headings: bool = True) -> bool:
     """Whether the sentence of a claim, over its lines, or a heading above it speaks of another time than now."""
     if claim.line > len(lines):
         return False  # of a memory, whose text is not at hand
-    if any(_OF_OTHER_TIMES.search(_CODE.sub(" ", title)) for title in _headings_above(lines, claim.line)):
+    if with_headings and any(
+        _OF_OTHER_TIMES.search(_CODE.sub(" ", title)) for title in _headings_above(lines, claim.line)
+    ):
         return True
     return may_mention_loss(_CODE.sub(" ", _sentence(lines, claim)))
 

@@ -640,3 +640,9 @@ def test_a_subject_with_a_line_separator_is_one_line(project: Project) -> None:
     project.write("AGENTS.md", "We went with Redis rather than Memcached.\n")
     project.commit("went with Redis")
     assert project.report("--confidence", "low")["claims"] >= 1
+
+
+def test_a_change_makes_a_line_false_under_any_heading(project: Project) -> None:
+    project.commit("guide", **{"AGENTS.md": "# Guide\n\n### Step 2: end it\n\nCall `stop_server()` at the end.\n"})
+    project.write("src/server.py", "def serve_requests(port):\n    return port\n")
+    assert ("AGENTS.md", 5, "gone", "stop_server") in project.alarms("--diff")
