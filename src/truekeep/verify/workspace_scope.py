@@ -60,18 +60,18 @@ def keep_claims_about(
 def _is_checkable(world: World, question: Question, verdict: Verdict) -> bool:
     """Whether something that could not be checked is of this workspace and of this machine."""
     claim, reason = question.claim, verdict.reason
-    if reason in ("decision", "of-others", "other-machine"):
+    if reason == "other-machine":
+        return True  # the owner's machine can tell; here, that it is not checked is said
+    if reason in ("decision", "of-others"):
         return False
     if world.base_of(question.declared) == ELSEWHERE and not claim.name.startswith(("/", "~")):
         return False
     if claim.kind == "commit" and reason == "never-seen":
         return False  # of a project that has a repository of its own
-    if claim.kind in _OF_MACHINE or reason == "outside":
-        return not world.is_copy
+    if claim.kind in _OF_MACHINE or reason in ("outside", "ignored", "unread"):
+        return True
     if reason == "no-date" or (claim.kind == "script" and verdict.reason in ("not-listed", "no-manifest")):
         return False  # a line number alone, as of a stack trace; a script of whatever project the text is about
-    if reason in ("ignored", "unread"):
-        return world.is_in_use
     if claim.kind in (*_PATHS, "line") and reason == "never-seen":
         return _is_place_here(world, question)
     if claim.kind in ("symbol", "method", "env", "flag") and reason in ("never-seen", "only-mentioned"):

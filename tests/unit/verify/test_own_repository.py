@@ -100,8 +100,10 @@ class TestAgainstItself:
             "topics/notes.md": "memory/topics/notes.md",
         }
 
-    def test_what_git_no_longer_keeps_cannot_be_in_a_clone(self, workspace: Path) -> None:
-        assert not check(workspace, "The login is in `keys/login.txt`.")
+    def test_what_git_no_longer_keeps_is_not_gone(self, workspace: Path) -> None:
+        assert words(check(workspace, "The login is in `keys/login.txt`.")) == {
+            "keys/login.txt": ("unverifiable", "ignored")
+        }
 
     def test_a_path_that_never_was_is_no_alarm(self, workspace: Path) -> None:
         assert words(check(workspace, "---\nupdated: 2026-02-01\n---\n`scripts/none.py`")) == {
@@ -132,6 +134,7 @@ class TestOtherMachines:
             f"{there}/scripts/other.py": ("confirmed", "exists"),
             f"{there}/memory/old.md": ("confirmed", "exists"),
             f"{there}/docs/plan.md": ("gone", "deleted"),
+            "/Users/kim/else/a.py": ("unverifiable", "other-machine"),
         }
 
     def test_only_homes_of_others_are_called_another_machines(self) -> None:
@@ -344,7 +347,9 @@ class TestWhatIsOnlyMentioned:
         there = "`/home/kim/.openclaw/workspace/install.sh` runs"
         told = "`web.service` and port 5999; its keys are in `~/.shop/keys.toml`, the rest in `/etc/hosts.d/shop`"
         assert {item.reason for item in check(projects, f"It runs {told}").values()} >= {"outside", "not-listening"}
-        assert set(check(projects, f"{there} {told}")) == {"/home/kim/.openclaw/workspace/install.sh"}
+        found = check(projects, f"{there} {told}")  # the workspace of another machine
+        assert found.pop("/home/kim/.openclaw/workspace/install.sh").verdict == "confirmed"
+        assert {item.verdict for item in found.values()} == {"unverifiable"}
 
 
 class TestLinksToGitHosts:
