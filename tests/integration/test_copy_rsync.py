@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from tests.support.helpers import CLAUDE, Place, a_handoff, git_repo, run_cli, tree
 from tests.support.sshd import SshHost, ssh_host
+from truekeep.core.memory_copy import read_source
 from truekeep.handoffs.sync import via_rsync
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.routes import Option, Route
@@ -85,11 +87,15 @@ def test_nothing_new_is_one_login_and_confirms_the_copy(laptop: Laptop) -> None:
     laptop.sync()
     current, logins = os.readlink(laptop.copy / "current"), laptop.ssh.logins()
     head = json.loads((laptop.copy / "incoming/head.json").read_bytes())
+    time.sleep(1.1)  # the time is in seconds
     laptop.sync()
     assert laptop.ssh.logins() == logins + 1
     assert os.readlink(laptop.copy / "current") == current
+    source = read_source(laptop.copy / "current")
+    assert source is not None
     later = json.loads((laptop.copy / "incoming/head.json").read_bytes())
     assert (later["manifest"], later["sequence"]) == (head["manifest"], head["sequence"])
+    assert source.as_of == later["as_of"] > head["as_of"], "the host said that it is still its state"
 
 
 def test_changes_renames_and_deletions_arrive(laptop: Laptop) -> None:

@@ -104,10 +104,12 @@ def read_source(path: str | os.PathLike[str]) -> CopySource | None:
     if given is None:
         return None if not is_copy(path) else _source({})
     source = _source(given)
-    # path is <root>/generations/<n>: a head beside them may be later than this generation
-    head = _read(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(path))), HEAD)) or {}
-    if source.manifest and head.get("manifest") == source.manifest and str(head.get("as_of", "")) > source.as_of:
-        source = source._replace(as_of=str(head["as_of"]))
+    # path is <root>/generations/<n>: a head beside them, or one that the host sent since, may confirm this generation
+    root = os.path.dirname(os.path.dirname(os.path.realpath(path)))
+    for place in (root, os.path.join(root, INCOMING)):
+        head = _read(os.path.join(place, HEAD)) or {}
+        if source.manifest and head.get("manifest") == source.manifest and str(head.get("as_of", "")) > source.as_of:
+            source = source._replace(as_of=str(head["as_of"]))
     return source
 
 
@@ -124,8 +126,7 @@ def has_news() -> bool:
     if sent is None:
         return False
     known = _read(os.path.join(find_copy() or copy_root(), _STATE, MARK)) or {}
-    head = _read(os.path.join(copy_root(), HEAD)) or {}
-    return sent.get("manifest") != known.get("manifest") or sent.get("as_of") != head.get("as_of")
+    return sent.get("manifest") != known.get("manifest")
 
 
 def now_utc() -> datetime:
