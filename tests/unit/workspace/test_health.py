@@ -723,7 +723,8 @@ def test_the_shape_of_the_json(place: Place) -> None:
     assert list(health) == ["verdict", "questions", "more", "growth", "ages", "unseen"]
     assert tuple(health["questions"]) == QUESTIONS
     assert list(health["more"]) == [
-        "files", "claims", "review", "heartbeat", "pipeline", "search", "lines", "disk", "schedule", "bugs",
+        "files", "claims", "review", "heartbeat", "pipeline", "copies", "search", "lines", "disk", "schedule",
+        "bugs",
     ]  # fmt: skip
     for reading in (*health["questions"].values(), *health["more"].values()):
         assert list(reading) == ["verdict", "said", "target", "hint", "figures"]

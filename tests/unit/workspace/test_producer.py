@@ -247,7 +247,7 @@ def test_who_has_no_workspace_is_not_told_to_make_a_second_one(tmp_path: Path) -
     for command in (["wake"], ["note", "heartbeat"]):
         done = run_cli(*command, cwd=repo)
         assert done.returncode == 6
-        assert "on the one machine that is to keep the memory; on any other, `truekeep handoff new`" in done.stderr
+        assert "on the one machine that is to keep the memory; on any other, `truekeep connect machine`" in done.stderr
         assert "`truekeep handoff new` leaves" in done.stderr
     done = run_cli("note", "log", "--writer", "a\nb", "x", cwd=repo)
     assert done.returncode == 3

@@ -96,7 +96,8 @@ def plan_steps(
     if workspace is None or not side.is_host:
         if workspace is not None and workspace.source is None and is_astray(workspace):
             steps.append(("ingest", lambda: _ingest(workspace)))  # refuses, and names the canonical host
-        steps.append(("copy", _copy))
+        if find_copy() or has_news():
+            steps.append(("copy", _copy))
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
     if not is_paused:
         steps.append(("ingest", lambda: _ingest(workspace)))
