@@ -98,6 +98,8 @@ def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
 
 def _rate_path(path: str, claim: Claim, verdict: Verdict) -> str:
     name = claim.name.strip("/")
+    if claim.kind == "line" and claim.last <= 1 and verdict.verdict != GONE:
+        return LOW  # `app.py:1` cites the file
     if "/" not in name and claim.kind != "line":
         return _rate_bare_name(path, verdict)
     if name.startswith(".") and not name.startswith("..") and not is_for_contributors(path):

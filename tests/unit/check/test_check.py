@@ -625,7 +625,7 @@ def test_the_first_line_of_a_file_means_the_file(project: Project) -> None:
     project.commit(
         **{"AGENTS.md": "`serve_requests` is in `src/server.py:1`, `stop_server` too (`src/server.py:1`).\n"}
     )
-    assert project.alarms("--confidence", "low") == []
+    assert project.alarms() == []
 
 
 def test_a_file_at_the_root_is_known_by_other_capitals(project: Project) -> None:

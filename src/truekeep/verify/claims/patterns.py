@@ -179,8 +179,6 @@ def token_claims(word: str, start: int, why: str, *, is_command: bool = False) -
         last = int(match[3] or match[5] or 0)
         if _is_bundle(match[1]):
             return [RawClaim(start, end, "bundle", path, why, first=first, last=max(first, last))]
-        if first == 1 and last <= 1:  # `app.py:1` cites the file
-            return [RawClaim(start, start + match.end(1), "path", path, why)]
         return [RawClaim(start, end, "line", path, why, place=path, first=first, last=max(first, last))]
     if _is_bundle(word):
         return [RawClaim(start, end, "bundle", bare_path(word), why)]
