@@ -2,7 +2,8 @@
 
 A copy is a whole text that is somewhere else as well: the same lines, or all of its lines inside a larger file. Reports
 of a series are alike because one program writes them, so files that differ in a day only are not compared, nor is what
-a harness keeps of sessions. Nothing here proposes a draft: the file to keep is named, and a person deletes the other.
+a harness keeps of sessions, nor what is in a folder of backups. Nothing here proposes a draft: the file to keep is
+named, and a person deletes the other.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _MIN_REPEATED = 2  # list items in a row
 _MIN_REPEATED_CHARS = 80
 _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s+(?:\[[ xX]\]\s+)?(.{20,})")
 _NUMBERS = re.compile(r"\d+")
+_BACKUP_FOLDER = re.compile(r"(?:^|/)(?:[^/]*[-_. ])?(?:backups?|snapshots?)(?:[-_. ][^/]*)?/", re.IGNORECASE)
 
 
 class CopiedFile(NamedTuple):
@@ -56,6 +58,7 @@ class _Text(NamedTuple):
 
 def find_copies(texts: Mapping[str, str], is_linked: Callable[[str], bool] = lambda _: False) -> list[CopiedFile]:
     """The copies among documents and logs, whole files first. `is_linked`: whether another memory points at a file."""
+    texts = {path: text for path, text in texts.items() if not _BACKUP_FOLDER.search(path)}
     read = {path: _read(text) for path, text in texts.items()}
     found: dict[str, CopiedFile] = {}
     for copy in (*_same_files(read, is_linked), *_parts(read)):

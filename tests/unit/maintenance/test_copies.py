@@ -22,6 +22,11 @@ def test_the_same_text_twice() -> None:
     assert told == [("memory/drafts/plan-of-ada.md", "memory/plan.md", "the same text")]
 
 
+def test_a_folder_of_backups_is_left_alone() -> None:
+    assert found(memory__plan=PLAN, memory__backups__2026__plan=PLAN, memory__chat_backup__04__plan=PLAN) == []
+    assert found(memory__plan=PLAN, memory__plan_backup=PLAN)
+
+
 def test_the_one_that_others_point_at_is_kept() -> None:
     texts = {"memory/plan.md": PLAN, "memory/projects/move.md": PLAN}
     (copy,) = find_copies(texts, lambda path: path == "memory/projects/move.md")

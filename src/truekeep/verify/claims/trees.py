@@ -35,7 +35,7 @@ _NOT_KEPT = re.compile(
 )
 
 
-class _Entry(NamedTuple):
+class _TreeEntry(NamedTuple):
     path: str  # empty for a placeholder
     line: int  # from the first line of the block
     start: int  # in that line
@@ -67,7 +67,7 @@ def tree_claims(lines: Sequence[str], number: int, offset: int) -> Iterator[Clai
         )
 
 
-def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
+def _entries(lines: Sequence[str]) -> Iterator[_TreeEntry]:
     branches = [_BRANCH.match(line) for line in lines]
     is_drawn = sum(match is not None for match in branches) >= _MIN_BRANCHES
     if not is_drawn and not _is_indented_tree(lines):
@@ -88,20 +88,20 @@ def _entries(lines: Sequence[str]) -> Iterator[_Entry]:
         above.append((column, entry.path or None))
 
 
-def _entry(line: str, column: int, at: int, above: Sequence[tuple[int, str | None]]) -> _Entry:
+def _entry(line: str, column: int, at: int, above: Sequence[tuple[int, str | None]]) -> _TreeEntry:
     rest = line[column:]
     marks = len(rest) - len(rest.lstrip("*`📁📂📄 \ufe0f"))
     match = _NAME.match(rest, marks)
     if match is None or _PLACEHOLDER.search(match["name"]) or match["name"] in (".", ".."):
-        return _Entry("", at, column, "", False)
+        return _TreeEntry("", at, column, "", False)
     name, behind = match["name"], rest[match.end() :]
     parent = above[-1][1] if above else ""
     if parent is None:
-        return _Entry("", at, column, "", False)
+        return _TreeEntry("", at, column, "", False)
     parent = parent.strip("/").removeprefix("./").strip(".") if parent in (".", "./") else parent
     path = "/".join(part for part in (parent.rstrip("/"), name.removeprefix("./").strip("/")) if part)
     is_firm = (name.endswith("/") or is_file(name.rpartition("/")[2])) and _NOT_KEPT.search(behind) is None
-    return _Entry(path, at, column + match.start("name"), name, is_firm)
+    return _TreeEntry(path, at, column + match.start("name"), name, is_firm)
 
 
 def _is_indented_tree(lines: Sequence[str]) -> bool:
