@@ -14,7 +14,7 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from truekeep.core.machine import has_routes, own_state
+from truekeep.core.machine import own_state
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -63,8 +63,14 @@ class CopySource(NamedTuple):
         """What to do about a copy that is older than its interval; "" if it is not."""
         if not self.is_stale(now):
             return ""
-        where = "here" if self.route and has_routes() else f"on {self.host}"
-        return f"older than its interval of {self.every} min: `truekeep sync run` {where}"
+        return f"older than its interval of {self.every} min: {self._next_step()}"
+
+    def _next_step(self) -> str:
+        if _has_route(self.route):
+            return "`truekeep sync run` here"
+        if not self.route or os.path.isfile(os.path.join(copy_root(), INCOMING, HEAD)):
+            return f"`truekeep sync run` on {self.host}"
+        return f"the route {self.route} that brought it was removed here, `truekeep connect machine` makes one"
 
     def note(self, now: datetime) -> str:
         """The source and its age, and a warning if it is stale."""
@@ -91,6 +97,15 @@ def find_copy() -> str:
     """The generation in use; "" if there is none."""
     path = os.path.realpath(os.path.join(copy_root(), CURRENT))
     return path if os.path.isfile(os.path.join(path, _STATE, MARK)) else ""
+
+
+def _has_route(name: str) -> bool:
+    """True if sync.toml of this machine has a route of this name. Its own parser is too heavy for hooks."""
+    try:
+        with open(os.path.join(own_state(), "sync.toml"), encoding="utf-8") as file:
+            return any(line.strip() in (f"[{name}]", f'["{name}"]') for line in file)
+    except (OSError, ValueError):
+        return False
 
 
 def is_copy(path: str | os.PathLike[str]) -> bool:
@@ -121,12 +136,12 @@ def live_path(path: str | os.PathLike[str]) -> str:
 
 
 def has_news() -> bool:
-    """True if the host sent something here that is not installed yet. Costs two small reads."""
+    """True if the host sent something here that is not completely installed yet. Costs two small reads."""
     sent = _read(os.path.join(copy_root(), INCOMING, HEAD))
     if sent is None:
         return False
-    known = _read(os.path.join(find_copy() or copy_root(), _STATE, MARK)) or {}
-    return sent.get("manifest") != known.get("manifest")
+    done = _read(os.path.join(copy_root(), HEAD)) or {}  # the last file that an installation writes
+    return not find_copy() or sent.get("manifest") != done.get("manifest")
 
 
 def now_utc() -> datetime:

@@ -25,6 +25,7 @@ from truekeep.core.toml import render_text
 from truekeep.handoffs.sync.copy_install import CopyFolder, CopyReport, IncomingFolder, NewGeneration, PublicationSource
 from truekeep.handoffs.sync.publication import (
     MAX_MANIFEST_BYTES,
+    OBJECTS,
     UnusablePublication,
     parse_head,
     parse_manifest,
@@ -56,14 +57,12 @@ def receiver(progress: Callable[[str, int, int], None] = lambda *_: None) -> Cal
 def receive_sent(progress: Callable[[str, int, int], None] = lambda *_: None) -> CopyReport | None:
     """Install what the host sent here by rsync; None if it sent nothing."""
     incoming = IncomingFolder(CopyFolder(Path(copy_root())).incoming)
+    incoming.drop_unused(_used(incoming))  # first: what became private is gone, wherever this run ends
     try:
-        report = receiver(progress)(incoming, _sent_by(incoming.folder))
+        return receiver(progress)(incoming, _sent_by(incoming.folder))
     except UnusablePublication:
         incoming.drop_damaged()
         raise
-    if report is not None and report.changed >= 0:
-        incoming.drop_unused(_used(incoming))
-    return report
 
 
 def _sent_by(folder: Path) -> Route:
@@ -80,8 +79,10 @@ def _used(incoming: IncomingFolder) -> set[str]:
     try:
         head = parse_head(incoming.read_head() or b"")
         packs = parse_manifest(incoming.read_object(head.manifest, MAX_MANIFEST_BYTES) or b"").packs
-    except TruekeepError:
-        return set(os.listdir(incoming.folder / "objects"))
+    except TruekeepError:  # nothing came, or not all of it
+        with suppress(OSError):
+            return set(os.listdir(incoming.folder / OBJECTS))
+        return set()
     return {head.manifest, *(name for name, _ in packs)}
 
 

@@ -20,7 +20,7 @@ from typing import NamedTuple, Protocol
 
 from truekeep.core import file_io
 from truekeep.core.errors import Busy, StorageFailed
-from truekeep.core.memory_copy import CURRENT, GENERATIONS, HEAD, INCOMING, MARK, read_source
+from truekeep.core.memory_copy import CURRENT, GENERATIONS, HEAD, INCOMING, MARK, CopySource, read_source
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.sync.publication import (
     MAX_MANIFEST_BYTES,
@@ -169,7 +169,9 @@ class CopyFolder:
             before = _read_mark(current)
             _check_order(head, before)
             if known.manifest == head.manifest:
-                if head.as_of > known.as_of:
+                if not self._is_finished(head):
+                    self._finish_switch(current, head, raw)
+                elif head.as_of > known.as_of:
                     file_io.write_whole(self.root / HEAD, raw)
                 return CopyReport(head.files, edited=(), as_of=head.as_of)
         self._remove_unfinished(current)
@@ -191,15 +193,14 @@ class CopyFolder:
         shutil.rmtree(path, ignore_errors=True)  # of a run that was killed just before the switch
         try:
             self._build(path, current, manifest, same, source)
-            may_carry = known is not None and head.purged <= known.sequence
+            may_carry = known is not None and _may_keep(known, head)
             finish(NewGeneration(path, current if may_carry else None, tuple(sorted(same))))
             self._complete(path, head, packed, route, every, tuple(edited.values()))
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
         self._switch(path)
-        file_io.write_whole(self.root / HEAD, raw)
-        self._remove_others({path, *([current] if may_carry and current is not None else [])})
+        self._finish_switch(path, head, raw)
         return CopyReport(len(manifest.files), len(manifest.files) - len(same), tuple(edited.values()), head.as_of)
 
     # Building.
@@ -250,7 +251,7 @@ class CopyFolder:
         file_io.write_whole(path / STATE / MARK, json.dumps(mark).encode())
 
     def _switch(self, path: Path) -> None:
-        beside = self.root / f".{CURRENT}-{os.getpid()}"
+        beside = self.root / f".{CURRENT}.new"  # one name: what a killed run left is replaced
         with suppress(FileNotFoundError):
             os.unlink(beside)
         os.symlink(os.path.join(GENERATIONS, path.name), beside)
@@ -267,10 +268,21 @@ class CopyFolder:
             if path != current and not (path / STATE / MARK).is_file():
                 shutil.rmtree(path, ignore_errors=True)
 
-    def _remove_others(self, kept: set[Path]) -> None:
-        for path in self._generations():
-            if path not in kept:
+    def _is_finished(self, head: Head) -> bool:
+        """False if a run was killed after the switch, before it had removed what is not used any more."""
+        with suppress(OSError, ValueError):
+            return bool(json.loads((self.root / HEAD).read_bytes()).get("manifest") == head.manifest)
+        return False
+
+    def _finish_switch(self, current: Path, head: Head, raw: bytes) -> None:
+        """Remove earlier generations but the last, which somebody may be reading; that too if a file became private."""
+        sources = {path: read_source(path) for path in self._generations() if path != current}
+        kept = {path: source.sequence for path, source in sources.items() if source and _may_keep(source, head)}
+        last = max(kept, key=lambda path: kept[path], default=None)
+        for path in sources:
+            if path != last:
                 shutil.rmtree(path, ignore_errors=True)
+        file_io.write_whole(self.root / HEAD, raw)
 
     def _generations(self) -> list[Path]:
         folder = Path(os.path.realpath(self.root / GENERATIONS))
@@ -330,6 +342,11 @@ def _iter_markdown(generation: Path) -> Iterator[str]:
         if inside == ".":
             folders[:] = [name for name in folders if name != STATE]
         yield from (name if inside == "." else f"{inside}/{name}" for name in names if name.endswith(".md"))
+
+
+def _may_keep(source: CopySource, head: Head) -> bool:
+    """True if nothing of an earlier state became private since, as far as the host of both can know."""
+    return source.host_id == head.host_id and head.purged <= source.sequence
 
 
 def _check_order(head: Head, before: Mapping[str, object]) -> None:
