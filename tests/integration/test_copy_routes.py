@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,10 @@ class Producer:
     def run(self, *arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
         return run_cli(*arguments, stdin=stdin, HOME=str(self.home), TRUEKEEP_MACHINE_ID=self.name)
 
+    def said(self, *arguments: str) -> str:
+        done = self.run(*arguments)
+        return done.stdout + done.stderr
+
     def connect(self, via: str, remote: str, key: str) -> None:
         done = self.run(
             "connect", "machine", "--repo", f"{self.home}/repos/*", "--via", via, "--remote", remote, "--host-key", key,
@@ -42,6 +47,13 @@ class Producer:
         """What the hook of a session that starts gives to the agent."""
         started = {"session_id": "s1", "cwd": str(self.home / "repos/app"), "source": "startup"}
         return self.run("hook", "session-start", "--for", "claude", stdin=json.dumps(started)).stdout
+
+    def be_old(self, *, hours: int) -> None:
+        """Let the copy be one that the host has not confirmed for some time."""
+        state = self.home / ".local/state/truekeep/copy"
+        at = (datetime.now(UTC) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for path in (state / "head.json", state / "current/.truekeep/copy.json"):
+            path.write_text(json.dumps({**json.loads(path.read_text()), "as_of": at}))
 
     def memory(self) -> dict[str, str]:
         found = Path(os.path.realpath(self.home / ".local/state/truekeep/copy/current"))
@@ -90,3 +102,37 @@ def test_what_the_host_files_is_in_the_next_brief_elsewhere(
     assert left.returncode == 0, left
     status = json.loads(one.run("sync", "status", "--json").stdout)["routes"][0]
     assert status["last"]["memory_files"] > 0
+
+
+def test_a_route_that_was_removed_leaves_a_copy_that_says_how_old_it_is(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+    remote = tmp_path / "remote"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    git_repo(place.repo, remote=REMOTE)
+    host(place, "sync", "add", "post", "--via", "git", "--remote", str(remote))
+    place.leave(a_handoff())
+    place.ingest()
+    host(place, "sync", "run")
+    laptop = Producer.make(tmp_path, "laptop")
+    laptop.connect("git", str(remote), host(place, "sync", "key").strip())
+    assert "memory received: " in laptop.run("sync", "run").stdout
+    before = laptop.memory()
+    assert before
+    laptop.be_old(hours=3)
+    assert "as of 3 h ago, from " in laptop.brief()
+    assert "`truekeep sync run` here" in laptop.said("search", "staging port")
+    assert laptop.run("sync", "remove", "host").returncode == 0
+    laptop.run("sync", "run")
+    assert laptop.memory() == before
+    brief = laptop.brief()
+    assert "Staging answers on port 8443 only" in brief
+    assert "as of 3 h ago, from " in brief
+    step = "the route host that brought it was removed here, `truekeep connect machine` makes one"
+    for shown in (brief, laptop.said("search", "staging port"), laptop.said("status")):
+        assert step in " ".join(shown.split()), shown
+    laptop.connect("git", str(remote), host(place, "sync", "key").strip())
+    host(place, "sync", "run")
+    laptop.run("sync", "run")
+    assert "as of just now, from " in laptop.brief()

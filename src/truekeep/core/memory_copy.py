@@ -124,7 +124,7 @@ def read_source(path: str | os.PathLike[str]) -> CopySource | None:
     for place in (root, os.path.join(root, INCOMING)):
         head = _read(os.path.join(place, HEAD)) or {}
         if source.manifest and head.get("manifest") == source.manifest and str(head.get("as_of", "")) > source.as_of:
-            source = source._replace(as_of=str(head["as_of"]))
+            source = source._replace(as_of=str(head["as_of"]), host=str(head.get("host") or source.host))
     return source
 
 

@@ -235,6 +235,19 @@ def test_a_host_that_took_over_is_followed_and_a_renamed_one_shown(pair: Pair) -
     assert source.host == "newname"
 
 
+def test_a_renamed_host_is_shown_though_nothing_else_is_new(pair: Pair) -> None:
+    pair.sync(is_complete=False)
+    published = pair.publish(now=NOW + timedelta(minutes=5))
+    head = published.head._replace(host="newname").signed(read_signer())
+    (published.folder / HEAD).write_bytes(head.render())
+    report = pair.receive(published, key=read_signer().public)
+    assert report is not None
+    assert report.changed == -1
+    source = pair.open().source
+    assert source is not None
+    assert source.in_words(NOW + timedelta(minutes=5)) == "as of just now, from newname"
+
+
 def test_a_clock_that_jumps(pair: Pair) -> None:
     pair.sync(now=NOW + timedelta(days=400), is_complete=False)
     pair.write("memory/back.md", "# Back\n")
