@@ -18,6 +18,8 @@ from tests.support.sshd import SshHost, ssh_host
 from truekeep.core.memory_copy import read_source
 from truekeep.handoffs.sync import via_rsync
 from truekeep.handoffs.sync.contact_history import Contact
+from truekeep.handoffs.sync.publication import parse_head
+from truekeep.handoffs.sync.receipts import read_signer
 from truekeep.handoffs.sync.routes import Option, Route
 from truekeep.workspace.machine_role import side_of
 
@@ -135,3 +137,25 @@ def test_without_truekeep_on_the_path_of_ssh_the_next_command_installs_it(laptop
     assert "installs it when `truekeep` is next used there" in " ".join(done.notes), done
     assert not (laptop.copy / "current").exists()
     assert "8443" in laptop.run("search", "staging port").stdout
+
+
+def test_a_laptop_without_routes_says_who_keeps_its_copy_fresh(laptop: Laptop) -> None:
+    assert "no routes yet" in laptop.run("sync", "status").stdout
+    laptop.sync()
+    for command in ("status", "run"):
+        shown = laptop.run("sync", command).stdout
+        assert f"{os.uname().nodename} fetches handoffs and sends memory, as of just now" in shown
+
+
+def test_a_renamed_host_is_shown_once_its_signature_was_verified(laptop: Laptop) -> None:
+    laptop.sync()
+    sent = laptop.copy / "incoming/head.json"
+    kept = sent.read_bytes()
+    sent.write_text(json.dumps({**json.loads(kept), "host": "mallory"}))
+    forged = laptop.run("search", "staging port")
+    assert "8443" in forged.stdout
+    assert "is not signed by the paired host" in forged.stderr
+    assert "from mallory" not in forged.stdout + forged.stderr
+    head = parse_head(kept)
+    sent.write_bytes(head._replace(host="newname").signed(read_signer()).render())
+    assert "from newname" in laptop.run("search", "staging port").stderr

@@ -60,15 +60,17 @@ class CopySource(NamedTuple):
         return f"as of {shown_minutes(self.minutes_old(now))}, from {self.host}"
 
     def warning(self, now: datetime) -> str:
-        """What to do about a copy that is older than its interval; "" if it is not."""
+        """What to do about a copy that is older than its interval, or of a time to come; "" if it is neither."""
         if not self.is_stale(now):
             return ""
+        if self.minutes_old(now) is None:
+            return f"the clock here or on {self.host} is wrong: `date` on both"
         return f"older than its interval of {self.every} min: {self._next_step()}"
 
     def _next_step(self) -> str:
         if _has_route(self.route):
             return "`truekeep sync run` here"
-        if not self.route or os.path.isfile(os.path.join(copy_root(), INCOMING, HEAD)):
+        if not self.route or is_sent():
             return f"`truekeep sync run` on {self.host}"
         return f"the route {self.route} that brought it was removed here, `truekeep connect machine` makes one"
 
@@ -99,6 +101,11 @@ def find_copy() -> str:
     return path if os.path.isfile(os.path.join(path, _STATE, MARK)) else ""
 
 
+def is_sent() -> bool:
+    """True if the host sends memory here by itself, by rsync."""
+    return os.path.isfile(os.path.join(copy_root(), INCOMING, HEAD))
+
+
 def _has_route(name: str) -> bool:
     """True if sync.toml of this machine has a route of this name. Its own parser is too heavy for hooks."""
     try:
@@ -124,7 +131,9 @@ def read_source(path: str | os.PathLike[str]) -> CopySource | None:
     for place in (root, os.path.join(root, INCOMING)):
         head = _read(os.path.join(place, HEAD)) or {}
         if source.manifest and head.get("manifest") == source.manifest and str(head.get("as_of", "")) > source.as_of:
-            source = source._replace(as_of=str(head["as_of"]), host=str(head.get("host") or source.host))
+            source = source._replace(as_of=str(head["as_of"]))
+        if place == root and head.get("host_id") == source.host_id:  # its signature was verified
+            source = source._replace(host=str(head.get("host") or source.host))  # it may have a new name since
     return source
 
 
@@ -141,7 +150,7 @@ def has_news() -> bool:
     if sent is None:
         return False
     done = _read(os.path.join(copy_root(), HEAD)) or {}  # the last file that an installation writes
-    return not find_copy() or sent.get("manifest") != done.get("manifest")
+    return not find_copy() or any(sent.get(name) != done.get(name) for name in ("manifest", "host"))
 
 
 def now_utc() -> datetime:

@@ -257,6 +257,7 @@ def test_a_clock_that_jumps(pair: Pair) -> None:
     assert source is not None
     assert source.in_words(NOW - timedelta(days=3)).startswith("as of an unknown time")
     assert source.is_stale(NOW - timedelta(days=3))
+    assert "is wrong: `date` on both" in source.warning(NOW - timedelta(days=3))
 
 
 # --- Only read -------------------------------------------------------------------------------------------------------

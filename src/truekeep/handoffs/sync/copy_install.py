@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from truekeep.core import file_io
-from truekeep.core.errors import Busy, StorageFailed
+from truekeep.core.errors import Busy, StorageFailed, TruekeepError
 from truekeep.core.memory_copy import CURRENT, GENERATIONS, HEAD, INCOMING, MARK, CopySource, read_source
 from truekeep.core.state_dir import STATE
 from truekeep.handoffs.sync.publication import (
@@ -167,7 +167,7 @@ class CopyFolder:
         known = read_source(current) if current is not None else None
         if known is not None and current is not None:
             before = _read_mark(current)
-            _check_order(head, before)
+            _check_order(head, before, self.root)
             if known.manifest == head.manifest:
                 if not self._is_finished(head):
                     self._finish_switch(current, head, raw)
@@ -269,9 +269,10 @@ class CopyFolder:
                 shutil.rmtree(path, ignore_errors=True)
 
     def _is_finished(self, head: Head) -> bool:
-        """False if a run was killed after the switch, before it had removed what is not used any more."""
-        with suppress(OSError, ValueError):
-            return bool(json.loads((self.root / HEAD).read_bytes()).get("manifest") == head.manifest)
+        """False if a run was killed after the switch, before its tidying; or if the host has a new name since."""
+        with suppress(OSError, TruekeepError):
+            done = parse_head((self.root / HEAD).read_bytes())
+            return (done.manifest, done.host) == (head.manifest, head.host)
         return False
 
     def _finish_switch(self, current: Path, head: Head, raw: bytes) -> None:
@@ -349,7 +350,7 @@ def _may_keep(source: CopySource, head: Head) -> bool:
     return source.host_id == head.host_id and head.purged <= source.sequence
 
 
-def _check_order(head: Head, before: Mapping[str, object]) -> None:
+def _check_order(head: Head, before: Mapping[str, object], root: Path) -> None:
     """Refuse a state that is older than the one here, or of a second host."""
     generation, sequence, host_id = before.get("generation"), before.get("sequence"), before.get("host_id")
     if not isinstance(generation, int) or not isinstance(sequence, int):
@@ -363,8 +364,7 @@ def _check_order(head: Head, before: Mapping[str, object]) -> None:
     if head.order < (generation, sequence):
         raise UnusablePublication(
             f"what came from {head.host} is older than the copy here, and was not installed",
-            hint="if the host was restored from a backup, remove the copy here and run it again: "
-            "`truekeep sync run` makes a new one",
+            hint=f"if {head.host} was restored from a backup, remove {root}: the next `truekeep sync run` makes it",
         )
 
 

@@ -9,6 +9,7 @@ import click
 
 from truekeep.core.dates import local_minute, many
 from truekeep.core.errors import BadSetup
+from truekeep.core.memory_copy import is_sent
 from truekeep.handoffs.sync.contact_history import forget_route, read_history
 from truekeep.handoffs.sync.new_route import plan_route
 from truekeep.handoffs.sync.receipts import read_signer
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from truekeep.workspace.workspace import Workspace
 
 EXIT_UNREACHED = 1
-_NO_ROUTES = "no routes yet; see `truekeep sync add --help`"
 
 
 @click.group()
@@ -141,6 +141,12 @@ def share(opened: Workspace | None, name: str, stop: bool) -> None:
     emit("sync-share", changed, [f"{style('changed', fg='green')} {name}: {told}"])
 
 
+def _no_routes(opened: Workspace | None) -> str:
+    if opened is None or opened.source is None or not is_sent():
+        return "no routes yet; see `truekeep sync add --help`"
+    return f"no routes here: {opened.source.host} fetches handoffs and sends memory, {opened.context.source_note}"
+
+
 @sync.command()
 @in_workspace_if_any
 def receive(_: Workspace | None) -> None:
@@ -202,7 +208,7 @@ def run(opened: Workspace | None, names: tuple[str, ...]) -> int:
 
         done = run_routes(chosen, side, on_contact=count)
     shown = [line for contact in done for line in _render_contact(contact, is_host=side.is_host)]
-    emit("sync-run", {"contacts": done}, shown or [_NO_ROUTES])
+    emit("sync-run", {"contacts": done}, shown or [_no_routes(opened)])
     return EXIT_UNREACHED if any(not item.ok for item in done) else 0
 
 
@@ -237,7 +243,7 @@ def status(opened: Workspace | None) -> None:
     side = _checked_side(opened)
     found = [(route, read_history(side.state, name)) for name, route in read_routes(side.state).items()]
     routes = [{**to_json(route), **to_json(history)} for route, history in found]
-    shown: Sequence[Shown] = [_table(found, is_host=side.is_host)] if found else [_NO_ROUTES]
+    shown: Sequence[Shown] = [_table(found, is_host=side.is_host)] if found else [_no_routes(opened)]
     emit("sync-status", {"is_host": side.is_host, "routes": routes}, shown)
 
 
