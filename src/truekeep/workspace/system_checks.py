@@ -185,7 +185,8 @@ def _check_copy(context: CheckContext, source: CopySource) -> CheckResult:
         "host": source.host, "as_of": source.as_of, "minutes": source.minutes_old(now), "every": source.every,
         "edited": edited[:MAX_EXAMPLES],
     }  # fmt: skip
-    said, target = f"{source.in_words(now)}{stay}", f"at most {source.every} min"
+    aside = f"; {many(len(source.edited), 'edit')} made here kept as {source.edited[0]}" if source.edited else ""
+    said, target = f"{source.in_words(now)}{stay}{aside}", f"at most {source.every} min"
     if edited:
         what = f"{said}; {many(len(edited), 'file')} edited here, such as {edited[0]}"
         hint = "leave a handoff instead: the next sync keeps the edits aside, and brings the host's text back"

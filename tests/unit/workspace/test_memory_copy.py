@@ -279,6 +279,8 @@ def test_an_edited_copy_is_kept_aside_and_said(pair: Pair) -> None:
     assert report is not None
     assert sorted(Path(path).read_text() for path in report.edited) == ["also mine\n", "mine\n"]
     assert "2 files of the copy were edited here" in report.notes[0]
+    (result,) = [item for item in pair.open().health.check(now=NOW).results if item.name == "copies"]
+    assert f"; 2 edits made here kept as {report.edited[0]}" in result.said, "also where nobody saw the run"
     assert pair.memory() == pair.shared()
 
 
