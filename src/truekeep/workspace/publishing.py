@@ -22,7 +22,14 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, own_state, person
 from truekeep.core.memory_copy import EVERY_MINUTES
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.sync.publication_store import Describe, HostIdentity, MemorySource, Publication, PublicationStore
+from truekeep.handoffs.sync.publication_store import (
+    Describe,
+    HostIdentity,
+    MemorySource,
+    Publication,
+    PublicationStore,
+    published_sequence,
+)
 from truekeep.handoffs.sync.receipts import read_signer
 from truekeep.memory.file_scan import iter_files, stat_of, store_of
 from truekeep.verify.claim import VERSION
@@ -33,6 +40,7 @@ if TYPE_CHECKING:
     from truekeep.handoffs.sync.routes import Route
 
 FOLDER = "published"
+ROUTES = "routes.json"  # the folder that each route was last served from
 STATE_DOCUMENTS = ("HANDOVER.md", "HEARTBEAT.md", "AGENTS.md", "IDENTITY.md", "SOUL.md")  # read by no scan of memory
 _publishing = threading.Lock()  # routes run in parallel
 
@@ -47,9 +55,9 @@ def publisher(path: Path) -> Callable[[Route], Publication]:
     def publish(route: Route) -> Publication:
         withheld = private_for(route)
         with _publishing:
-            if withheld not in made:
+            if withheld not in made or _read_served(published_folder(path)).get(route.name) != _key(withheld):
                 with Workspace.open(path) as workspace:
-                    made[withheld] = publish_memory(workspace, withheld)
+                    made[withheld] = publish_memory(workspace, withheld, route.name)
             return made[withheld]
 
     return publish
@@ -66,24 +74,53 @@ def private_for(route: Route) -> tuple[str, ...]:
     return tuple(sorted({*route.texts("private"), *(("USER.md",) if login and login != person() else ())}))
 
 
-def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Publication:
-    """Publish the state of memory now, as one whole: no other truekeep writes meanwhile."""
+def _key(withheld: tuple[str, ...]) -> str:
+    """The name of the folder for routes that withhold these files."""
+    return hashlib.sha256("\0".join(withheld).encode()).hexdigest()[:10] if withheld else "all"
+
+
+def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = (), route: str = "") -> Publication:
+    """Publish the state of memory now, as one whole: no other truekeep writes meanwhile.
+
+    A route whose private list changed is served from another folder: its machines have a state of the one before.
+    """
     context = workspace.context
     if not workspace.is_canonical:
         raise NotCanonical(f"this machine ({workspace.machine.name}) may not publish memory", hint="run it on the host")
-    key = hashlib.sha256("\0".join(withheld).encode()).hexdigest()[:10] if withheld else "all"
+    folder, key = published_folder(workspace.path), _key(withheld)
     signer = read_signer()
     with context.writing("publish memory", patient=True):
         lease = context.state.host_status().canonical
         host = HostIdentity(workspace.machine.id, workspace.machine.name, lease.generation if lease else 1)
-        store = PublicationStore(published_folder(workspace.path) / key)
+        store = PublicationStore(folder / key)
         patterns = (*context.config.sync.private, *withheld)
         described: dict[str, Describe] = {
             f"{STATE}/known-verdicts.json": lambda paths: _json(_verdicts(workspace, paths)),
             f"{STATE}/known-origins.json": lambda paths: _json(_origins(workspace, paths)),
             f"{STATE}/known-settings.json": lambda _: _json(_settings(workspace)),
         }
-        return store.publish(iter_sources(workspace), described, patterns, host, signer, at=context.stamp())
+        served = _read_served(folder)
+        after = _last_of_others(folder, key) if served.get(route) != key else 0
+        sources = iter_sources(workspace)
+        published = store.publish(sources, described, patterns, host, signer, at=context.stamp(), after=after)
+        if served.get(route) != key:
+            file_io.write_whole(folder / ROUTES, _json({**served, route: key}))
+        return published
+
+
+def _read_served(folder: Path) -> dict[str, object]:
+    """The folder that each route was last served from; a route that is not known may have a state of any."""
+    with suppress(OSError, ValueError):
+        found = json.loads(file_io.read_regular(folder / ROUTES, follow=False))
+        return found if isinstance(found, dict) else {}
+    return {}
+
+
+def _last_of_others(folder: Path, key: str) -> int:
+    """The highest number that the other folders published; 0 without any."""
+    with suppress(OSError):
+        return max((published_sequence(folder / name) for name in os.listdir(folder) if name != key), default=0)
+    return 0
 
 
 def iter_sources(workspace: Workspace) -> Iterator[MemorySource]:

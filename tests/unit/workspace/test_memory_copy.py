@@ -18,8 +18,11 @@ from tests.support.helpers import NOW, Place, a_handoff, run_cli, tree
 from truekeep.core.errors import Busy, NewerState, NotCanonical, StorageFailed
 from truekeep.core.memory_copy import read_source
 from truekeep.handoffs.sync.publication import HEAD, OBJECTS, UnusablePublication
+from truekeep.handoffs.sync.publication_store import NOTES
 from truekeep.handoffs.sync.receipts import read_signer
+from truekeep.handoffs.sync.routes import Route
 from truekeep.workspace import context
+from truekeep.workspace.publishing import publisher
 from truekeep.workspace.take_copy import make_workspace
 
 SECRET = "the salary of ada is 4711 crowns"
@@ -170,6 +173,47 @@ def test_what_becomes_private_or_is_renamed_is_gone_with_the_next_sync(pair: Pai
     assert [item.path for item in again.withheld] == ["memory/ideas.md"]
     pair.place.configure("")
     assert pair.publish().withheld == (), "the list decides"
+
+
+def test_what_a_route_withholds_from_now_on_is_gone_with_the_next_sync(pair: Pair) -> None:
+    """Each list of private files has its own folder of publications, new or used before."""
+    pair.write("memory/plans.md", f"# Plans\n{SECRET}\n")
+    for _ in range(2):
+        pair.receive(pair.publish(), is_complete=True)
+        assert SECRET.encode() in pair.bytes_of_copy()
+        published = pair.publish(withheld=("memory/plans.md",))
+        assert published.head.purged == published.head.sequence
+        pair.receive(published, is_complete=True)
+        assert "memory/plans.md" not in pair.memory()
+        assert SECRET.encode() not in pair.bytes_of_copy(), "not in an index, nor in an earlier generation"
+    again = pair.publish(withheld=("memory/plans.md",))
+    assert again.head.sequence == published.head.sequence, "nothing changed since"
+
+
+def test_a_host_that_lost_its_notes_purges_and_goes_on(pair: Pair) -> None:
+    pair.write("memory/plans.md", f"# Plans\n{SECRET}\n")
+    before = pair.publish(now=NOW + timedelta(days=400))
+    pair.receive(before, is_complete=True)
+    (before.folder / NOTES).unlink()
+    pair.place.configure('[sync]\nprivate = ["memory/plans.md"]\n')
+    pair.receive(pair.publish(), is_complete=True)
+    assert SECRET.encode() not in pair.bytes_of_copy()
+    assert "MEMORY.md" in pair.memory()
+
+
+def test_a_publisher_serves_a_route_whose_list_changed_from_another_folder(pair: Pair) -> None:
+    laptop, tower = Route("laptop", "rclone", {}), Route("tower", "rclone", {})
+    first = publisher(pair.place.workspace)
+    assert first(laptop).head.sequence == first(tower).head.sequence, "shared"
+    listed = Route("tower", "rclone", {"private": ("MEMORY.md",)})
+    second = publisher(pair.place.workspace)
+    sequence = second(laptop).head.sequence
+    purged = second(listed).head.purged
+    assert purged > sequence
+    third = publisher(pair.place.workspace)
+    assert third(listed).head.purged == purged, "told once"
+    assert third(tower).head.purged > purged
+    assert third(laptop).head.manifest == third(tower).head.manifest
 
 
 def test_another_persons_login_does_not_get_user_md(pair: Pair) -> None:

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from truekeep import __version__
 from truekeep.core import file_io
-from truekeep.core.errors import BadSetup
+from truekeep.core.errors import BadSetup, TruekeepError
 from truekeep.core.formats import PUBLICATION
 from truekeep.core.model import REVIEW
 from truekeep.handoffs.sync.private_files import PrivateFiles
@@ -106,6 +106,14 @@ def _head_there(head: bytes | None, published: Publication) -> Head | None:
     return found if found.manifest == published.head.manifest and found.order == published.head.order else None
 
 
+def published_sequence(folder: Path) -> int:
+    """The number of the state that is published in a folder; 0 if there is none."""
+    try:
+        return parse_head(file_io.read_regular(folder / HEAD, follow=False)).sequence
+    except (OSError, TruekeepError):
+        return 0
+
+
 class _Known(NamedTuple):
     """A file of the last publication."""
 
@@ -131,10 +139,12 @@ class PublicationStore:
         signer: Signer,
         *,
         at: str,
+        after: int = 0,
     ) -> Publication:
         """Publish the state that these sources give. The caller keeps other truekeeps from writing meanwhile.
 
-        `described` are files that are made for it, by path: they tell of nothing that is private.
+        `described` are files that are made for it, by path: they tell of nothing that is private. `after`: the machines
+        may have a state of another folder, with numbers up to this one. What that had and this has not may be private.
         """
         file_io.make_private(self.folder / OBJECTS)
         private = PrivateFiles(patterns, self._notes.private)
@@ -148,13 +158,18 @@ class PublicationStore:
             [source for source in listed if not private.is_listed(source.path)], private
         )
         self._describe(described, files, contents)
-        is_purge = any(path not in files and private.is_listed(path) for path in self._notes.files) or any(
-            private.same_as(known.digest, known.size) for known in self._notes.files.values()
+        if not self._notes.sequence:  # nobody knows what the machines have
+            after = max(after, published_sequence(self.folder))
+        is_purge = (
+            after > 0
+            or not self._notes.sequence
+            or any(path not in files and private.is_listed(path) for path in self._notes.files)
+            or any(private.same_as(known.digest, known.size) for known in self._notes.files.values())
         )
         packs = self._pack(files, contents, is_purge=is_purge)
         manifest = PublicationManifest(tuple(_located(files, packs)), tuple((pack.name, pack.size) for pack in packs))
         raw = render_manifest(manifest)
-        sequence = self._next_sequence(digest_of(raw), at)
+        sequence = self._next_sequence(digest_of(raw), at, after)
         head = Head(
             PUBLICATION, __version__, host.name, host.id, host.generation, sequence, at, digest_of(raw), len(raw),
             len(files), len(kept) + len(withheld), sequence if is_purge else self._notes.purged, signer.public,
@@ -241,12 +256,12 @@ class PublicationStore:
         file_io.write_whole(self.folder / OBJECTS / name, data)
         return _Pack(name, len(data), {digest: len(content) for digest, content in contents.items()})
 
-    def _next_sequence(self, manifest: str, at: str) -> int:
+    def _next_sequence(self, manifest: str, at: str, after: int) -> int:
         """The number of a state: the same for the same state. A host that lost its notes goes on above by the clock."""
         before = self._notes
-        if before.sequence and before.objects and before.objects[-1] == manifest:
+        if not after and before.sequence and before.objects and before.objects[-1] == manifest:
             return before.sequence
-        return max(before.sequence + 1, _seconds(at))
+        return max(before.sequence + 1, after + 1, _seconds(at))
 
     def _write(self, manifest: bytes, head: Head) -> None:
         """The manifest, then the head: whoever reads a head finds all that it names."""
