@@ -186,6 +186,6 @@ def _read(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
             found = json.loads(file.read(65_536))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None

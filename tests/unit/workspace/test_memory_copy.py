@@ -10,6 +10,7 @@ import shutil
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from tests.support.copies import Pair, StoppedHere, stopped_at
 from tests.support.helpers import NOW, Place, a_handoff, run_cli, tree
 from truekeep.core.errors import Busy, NewerState, NotCanonical, StorageFailed
 from truekeep.core.memory_copy import read_source
+from truekeep.handoffs.sync.copy_install import IncomingFolder, NewGeneration
 from truekeep.handoffs.sync.publication import HEAD, OBJECTS, UnusablePublication
 from truekeep.handoffs.sync.publication_store import NOTES
 from truekeep.handoffs.sync.receipts import read_signer
@@ -24,6 +26,9 @@ from truekeep.handoffs.sync.routes import Route
 from truekeep.workspace import context
 from truekeep.workspace.publishing import publisher
 from truekeep.workspace.take_copy import make_workspace
+
+if TYPE_CHECKING:
+    from truekeep.handoffs.sync.publication_store import Publication
 
 SECRET = "the salary of ada is 4711 crowns"
 
@@ -372,3 +377,87 @@ def test_host_take_makes_a_workspace_of_a_copy(pair: Pair, tmp_path: Path, own_h
     assert json.loads(shown.stdout)["memory"]["workspace"] == str(own_home / ".openclaw/workspace")
     card = run_cli("card", "confirm", "staging-proxy", TRUEKEEP_MACHINE_ID="b")
     assert card.returncode == 0, card
+
+
+# --- What must not be believed, nor lost ------------------------------------------------------------------------------
+
+
+def test_a_symlink_in_the_path_of_the_state_loses_no_generation(pair: Pair, tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to("real")
+    linked = Pair(pair.place, tmp_path / "link" / "copy")
+    for text in ("one", "two", "three"):
+        linked.write("memory/new.md", f"# New\n{text}\n")
+        linked.sync(is_complete=False)
+        assert linked.memory() == linked.shared()
+    kept = sorted((tmp_path / "real/copy/generations").iterdir())
+    assert len(kept) == 2, "the one in use, and the one before for who reads it"
+
+
+def sign_again(published: Publication, **changes: Any) -> None:
+    """What somebody could send who has a key."""
+    head = published.head._replace(**changes).signed(read_signer())
+    (published.folder / HEAD).write_bytes(head.render())
+
+
+@pytest.mark.parametrize("stamp", ["/tmp/x", "../../../home", "2026-11-15T12:30:00Z/..", "2026-11-15T12:30:00+00:00"])
+def test_a_time_that_is_none_is_refused(pair: Pair, stamp: str) -> None:
+    pair.sync(is_complete=False)
+    pair.write("memory/new.md", "# New\n")
+    published = pair.publish()
+    sign_again(published, as_of=stamp)
+    before = pair.memory()
+    with pytest.raises(UnusablePublication, match=r"head\.json cannot be read"):
+        pair.receive(published)
+    assert pair.memory() == before
+
+
+def test_an_edit_is_kept_by_each_try_and_never_overwritten(pair: Pair) -> None:
+    pair.write("memory/a.md", "# A\n")
+    pair.sync(is_complete=False)
+    edited = (pair.folder.current() or Path()) / "memory/a.md"
+    pair.write("memory/new.md", "# New\n")
+    published = pair.publish()
+
+    def fail(_: NewGeneration) -> None:
+        raise StoppedHere
+
+    for text in ("first edit\n", "first edit\n", "a second edit\n"):
+        edited.chmod(0o644)
+        edited.write_text(text)
+        edited.chmod(0o444)
+        with pytest.raises(StoppedHere):
+            pair.folder.receive(IncomingFolder(published.folder), finish=fail)
+    report = pair.receive(published)
+    assert report is not None
+    assert [Path(place).read_text() for place in report.edited] == ["a second edit\n"]
+    kept = sorted(path.read_text() for path in (pair.root / "edited").rglob("*.md"))
+    assert kept == ["a second edit\n", "first edit\n"]
+
+
+def test_an_edit_that_cannot_be_kept_stops_the_installation(pair: Pair) -> None:
+    pair.sync(is_complete=False)
+    current = pair.folder.current() or Path()
+    (current / "memory/mine.md").write_text("mine\n")
+    (pair.root / "edited").write_text("in the way\n")
+    pair.write("memory/new.md", "# New\n")
+    published = pair.publish()
+    with pytest.raises(StorageFailed, match=r"memory/mine\.md was edited here, and the edit cannot be kept"):
+        pair.receive(published)
+    assert (pair.folder.current(), (current / "memory/mine.md").read_text()) == (current, "mine\n")
+    (pair.root / "edited").unlink()
+    assert pair.receive(published) is not None
+    assert pair.memory() == pair.shared()
+
+
+def test_a_file_that_was_deleted_in_the_copy_is_said_as_deleted(pair: Pair) -> None:
+    pair.write("memory/a.md", "# A\n")
+    pair.sync(is_complete=False)
+    ((pair.folder.current() or Path()) / "memory/a.md").unlink()
+    pair.write("memory/new.md", "# New\n")
+    report = pair.sync(is_complete=False)
+    assert report is not None
+    assert (report.edited, report.deleted) == ((), ("memory/a.md",))
+    assert "1 file of the copy was deleted here, as memory/a.md" in report.notes[0]
+    assert "kept" not in report.notes[0]
+    assert pair.memory() == pair.shared()

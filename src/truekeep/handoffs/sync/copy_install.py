@@ -13,7 +13,7 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -103,21 +103,27 @@ class CopyReport(NamedTuple):
     changed: int = -1  # files that differ from before; -1: the same state as before
     edited: tuple[str, ...] = ()  # where edits of the copy are kept
     as_of: str = ""
+    deleted: tuple[str, ...] = ()  # files that somebody had deleted in the copy
 
     @property
     def notes(self) -> list[str]:
-        if not self.edited:
-            return []
-        what = "1 file of the copy was" if len(self.edited) == 1 else f"{len(self.edited)} files of the copy were"
-        kept = f"{what} edited here; the edits are kept, as {self.edited[0]}."
-        return [f"{kept} To change memory, leave a handoff: `truekeep handoff new`"]
+        said = []
+        if self.edited:
+            said.append(f"{_files(self.edited)} edited here; the edits are kept, as {self.edited[0]}.")
+        if self.deleted:
+            said.append(f"{_files(self.deleted)} deleted here, as {self.deleted[0]}; the host's memory counts.")
+        return [f"{' '.join(said)} To change memory, leave a handoff: `truekeep handoff new`"] if said else []
+
+
+def _files(paths: Sequence[str]) -> str:
+    return "1 file of the copy was" if len(paths) == 1 else f"{len(paths)} files of the copy were"
 
 
 class CopyFolder:
     """The copy on this machine."""
 
     def __init__(self, root: Path) -> None:
-        self.root = root
+        self.root = Path(os.path.realpath(root))  # generations are compared by their paths
 
     @property
     def incoming(self) -> Path:
@@ -142,17 +148,22 @@ class CopyFolder:
         if raw is None:
             return None
         head = parse_head(raw, key=key)
-        lock = self.root / "lock.d"
-        file_io.make_private(lock)
-        with file_io.locked(str(lock)) as is_locked:
-            if not is_locked:
-                raise Busy("another truekeep is installing the copy", hint="wait until it has finished")
-            try:
+        try:
+            lock = self.root / "lock.d"
+            file_io.make_private(lock)
+            with file_io.locked(str(lock)) as is_locked:
+                if not is_locked:
+                    raise Busy("another truekeep is installing the copy", hint="wait until it has finished")
                 return self._receive(source, head, raw, route, every, finish)
-            except OSError as error:
-                if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                    raise self._no_space() from error
-                raise
+        except TruekeepError:
+            raise
+        except Exception as error:
+            if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise self._no_space() from error
+            raise UnusablePublication(
+                f"what came from {head.host} cannot be installed: {str(error)[:200] or type(error).__name__}",
+                hint="the earlier copy still answers; `truekeep sync run` on the host sends it again",
+            ) from error
 
     def _receive(
         self,
@@ -182,26 +193,29 @@ class CopyFolder:
             )
         manifest = parse_manifest(packed)
         earlier = _read_manifest(current) if current is not None else {}
-        edited = self._keep_edits(current, earlier, head.as_of) if current is not None else {}
+        name = f"{head.sequence}-{head.manifest[:12]}"
+        edited = self._keep_edits(current, earlier, name) if current is not None else {}
+        kept = tuple(place for place in edited.values() if place)
         same = {
             file.path
             for file in manifest.files
             if file.path not in edited and (old := earlier.get(file.path)) is not None and old[:4] == file[:4]
         }
         self._check_space(manifest, same)
-        path = self.root / GENERATIONS / f"{head.sequence}-{head.manifest[:12]}"
+        path = self.root / GENERATIONS / name
         shutil.rmtree(path, ignore_errors=True)  # of a run that was killed just before the switch
         try:
             self._build(path, current, manifest, same, source)
             may_carry = known is not None and _may_keep(known, head)
             finish(NewGeneration(path, current if may_carry else None, tuple(sorted(same))))
-            self._complete(path, head, packed, route, every, tuple(edited.values()))
+            self._complete(path, head, packed, route, every, kept)
         except BaseException:
             shutil.rmtree(path, ignore_errors=True)
             raise
         self._switch(path)
         self._finish_switch(path, head, raw)
-        return CopyReport(len(manifest.files), len(manifest.files) - len(same), tuple(edited.values()), head.as_of)
+        deleted = tuple(path for path, place in edited.items() if not place)
+        return CopyReport(len(manifest.files), len(manifest.files) - len(same), kept, head.as_of, deleted)
 
     # Building.
 
@@ -294,20 +308,36 @@ class CopyFolder:
 
     # Edits, and room.
 
-    def _keep_edits(self, current: Path, earlier: Mapping[str, PublishedFile], stamp: str) -> dict[str, str]:
-        """Keep what somebody changed in the copy: where each edit is now, by its path. A missing file counts, too."""
+    def _keep_edits(self, current: Path, earlier: Mapping[str, PublishedFile], name: str) -> dict[str, str]:
+        """Keep what somebody changed in the copy: where each edit is now, by its path; "" for a deleted file."""
         edited: dict[str, str] = {}
         for path in find_edits(current, earlier):
-            place = self.root / EDITED / stamp.replace(":", "") / path
-            if os.path.lexists(current / path):
-                file_io.make_private(place.parent)
-                with suppress(OSError):
-                    if (current / path).is_symlink():
-                        os.symlink(os.readlink(current / path), place)
-                    else:
-                        shutil.copy2(current / path, place)
-            edited[path] = str(place)
+            try:
+                edited[path] = self._keep_edit(current, path, name) if os.path.lexists(current / path) else ""
+            except OSError as error:
+                if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                    raise
+                raise StorageFailed(
+                    f"{current / path} was edited here, and the edit cannot be kept: {error.strerror or error}",
+                    hint="move it out of the copy, and run it again; until then the copy stays as it is",
+                ) from error
         return edited
+
+    def _keep_edit(self, current: Path, path: str, name: str) -> str:
+        """Keep the contents of one file, never over an edit that was kept before. Gives the place."""
+        found = current / path
+        data = os.fsencode(os.readlink(found)) if found.is_symlink() else file_io.read_regular(found, follow=False)
+        number, place = 1, self.root / EDITED / name / path
+        while os.path.lexists(place):
+            with suppress(OSError):
+                if file_io.read_regular(place, follow=False) == data:  # of a run that ended before its switch
+                    return str(place)
+            number += 1
+            place = self.root / EDITED / f"{name}-{number}" / path
+        file_io.make_private(place.parent)
+        with open(place, "xb") as file:
+            file.write(data)
+        return str(place)
 
     def _check_space(self, manifest: PublicationManifest, same: set[str]) -> None:
         needed = sum(file.size + 4096 for file in manifest.files if file.path not in same)
@@ -371,7 +401,7 @@ def _check_order(head: Head, before: Mapping[str, object], root: Path) -> None:
 def _read_mark(generation: Path) -> dict[str, object]:
     try:
         found = json.loads((generation / STATE / MARK).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
