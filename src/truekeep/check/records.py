@@ -28,14 +28,15 @@ _NAME = re.compile(
 )
 _DATED = re.compile(r"(?<!\d)20\d\d[-_]?(?:0[1-9]|1[0-2])(?:[-_]?(?:0[1-9]|[12]\d|3[01]))?(?!\d)")
 _LINES_AT_TOP = 30
+_LINE_CHARS = 200
 _STATE = re.compile(
-    r"\W*(?:status|state|stage)\W*\s*:\W*\s*\W*(?:draft|proposed|proposal|accepted|approved|planned|planning|pending"
+    r"\W{0,8}(?:status|state|stage)[^\w:]{0,8}:\W{0,8}(?:draft|proposed|proposal|accepted|approved|planned|planning|pending"
     r"|in[- ]progress|implemented|complete|completed|done|closed|superseded|deprecated|archived|historical|obsolete|wip"
     r"|not started|exploratory|deferred|shipped)\b",
     re.IGNORECASE,
 )
 _DATE_LINE = re.compile(
-    r"\W*(?:date|created|authored|written|reviewed on|audited|as of|report date|generated)\W*:\W*\s*\W*"
+    r"\W{0,8}(?:date|created|authored|written|reviewed on|audited|as of|report date|generated)[^\w:]{0,8}:\W{0,8}"
     r"(?:20\d\d|\d{1,2}[./ ]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     re.IGNORECASE,
 )
@@ -57,7 +58,7 @@ def is_record(path: str, text: str) -> bool:
     if _DATED.search(path) or _NAME.search(stem) or not _FOLDERS.isdisjoint(folder.lower() for folder in folders):
         return True
     lines = text.splitlines()
-    top = lines[:_LINES_AT_TOP]
+    top = [line[:_LINE_CHARS] for line in lines[:_LINES_AT_TOP]]
     if any(_STATE.match(line) or _DATE_LINE.match(line) or _TITLE.match(line) for line in top):
         return True
     boxes = sum(_BOX.match(line) is not None for line in lines)

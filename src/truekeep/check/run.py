@@ -15,7 +15,7 @@ from truekeep.check.documents import find_documents
 from truekeep.check.inline_ignores import find_ignored_lines
 from truekeep.check.records import is_record
 from truekeep.check.settings import LOW, CheckSettings
-from truekeep.check.told_as_past import is_told_as_past
+from truekeep.check.told_as_past import is_told_as_past, titles_above
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
@@ -183,6 +183,7 @@ def _alarms(
     shown = [change.caused(path, verdict) if change is not None else verdict for verdict in verdicts]
     rotten = [verdict for verdict in shown if verdict is not None and verdict.verdict in REPORTED]
     edits = {id(edit.verdict): edit for edit in _plan(path, text, rotten)}
+    titles = titles_above(text) if rotten else []
     reported: list[tuple[FalseClaim, Verdict]] = []
     ignored = less_certain = 0
     for verdict in rotten:
@@ -194,7 +195,8 @@ def _alarms(
             continue
         # What a change takes away was there when an older line was written, under whatever heading.
         is_older = change is not None and claim.line not in change.added_lines.get(path, ())
-        is_told = verdict.reason not in SURE_REASONS and is_told_as_past(written, claim, with_headings=not is_older)
+        above = () if is_older or claim.line > len(titles) else titles[claim.line - 1]
+        is_told = verdict.reason not in SURE_REASONS and is_told_as_past(written, claim, above)
         is_past = is_of_its_day or is_told
         confidence = rate(path, verdict, is_past=is_past)
         if not is_reported(confidence, settings.confidence):

@@ -8,62 +8,68 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from truekeep.text.markdown_lines import closes_fence, opening_fence
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.tense import may_mention_loss
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*)")
 _STARTS_BLOCK = re.compile(r"\s*(?:[-*+]|\d+[.)])\s|\s*\||\s*(?:```|~~~)|\s*>|\s{0,3}#{1,6}\s")
 _STOP = re.compile(r"[.!?](?:\s+|\Z)(?=[A-Z`*_(\[]|\Z)")
+_MAX_LINES, _MAX_CHARS = 12, 600  # of a sentence, on either side of the claim
 _CODE = re.compile(r"`[^`]*`")
 _OF_OTHER_TIMES = re.compile(
     r"\b(?:removed|removals?|retired|retirement|deprecat\w+|histor(?:y|ical|ic)|legacy|obsolete|failed|abandoned"
-    r"|previous(?:ly)?|former(?:ly)?|past|old|superseded|changelog|what changed|what's new|breaking changes|migrat\w+"
-    r"|upgrad\w+|lessons|post-?mortem|completed|done|resolved|fixed|recent changes|recently|roadmap|future|planned"
+    r"|previous(?:ly)?|former(?:ly)?|past|superseded|changelog|what changed|what's new|breaking changes|migrat\w+"
+    r"|upgrad\w+|lessons|post-?mortem|completed|resolved|fixed|recent changes|recently|roadmap|future|planned"
     r"|plans?|proposed|proposals?|to-?dos?|next steps|backlog|ideas|open questions"
-    r"|not yet|coming soon|wish-?list|before"
-    r"|milestones?|phase \d+|step \d+|v?\d+\.\d+(?:\.\d+)?)\b|\b20\d\d-\d\d",
+    r"|not yet|coming soon|wish-?list"
+    r"|milestones?|phase \d+|step \d+)\b|\b20\d\d-\d\d|\A\W*v?\d+\.\d+(?:\.\d+)?\b|\A\W*(?:old|done|before)\W*\Z",
     re.IGNORECASE,
 )
 
 
-def is_told_as_past(lines: Sequence[str], claim: Claim, *, with_headings: bool = True) -> bool:
-    """Whether the sentence of a claim, over its lines, or a heading above it speaks of another time than now."""
+def is_told_as_past(lines: Sequence[str], claim: Claim, titles: Sequence[str] = ()) -> bool:
+    """Whether the sentence of a claim, over its lines, or a title above it speaks of another time than now."""
     if claim.line > len(lines):
         return False  # of a memory, whose text is not at hand
-    if with_headings and any(
-        _OF_OTHER_TIMES.search(_CODE.sub(" ", title)) for title in _headings_above(lines, claim.line)
-    ):
+    if any(_OF_OTHER_TIMES.search(_CODE.sub(" ", title)) for title in titles):
         return True
     return may_mention_loss(_CODE.sub(" ", _sentence(lines, claim)))
 
 
-def _headings_above(lines: Sequence[str], number: int) -> list[str]:
-    """The titles of the sections that a line is in, without the title of the document."""
-    found: list[str] = []
-    level, fence = 7, False
-    for line in reversed(lines[: number - 1]):
-        if line.lstrip().startswith(("```", "~~~")):
-            fence = not fence
-        heading = None if fence else _HEADING.match(line)
-        if heading is not None and len(heading[1]) < level:
+def titles_above(text: str) -> list[tuple[str, ...]]:
+    """For each line, the titles of the sections that it is in, without the title of the document."""
+    found: list[tuple[str, ...]] = []
+    open_sections: list[tuple[int, str]] = []
+    titles: tuple[str, ...] = ()
+    fence = ""
+    for line in text.split("\n"):
+        found.append(titles)
+        bare = line.strip()
+        if fence or (marks := opening_fence(bare)):
+            fence = "" if fence and closes_fence(bare, fence) else fence or marks
+        elif (heading := _HEADING.match(line)) is not None:
             level = len(heading[1])
-            if level > 1:
-                found.append(heading[2])
+            open_sections = [section for section in open_sections if section[0] < level] + [(level, heading[2])]
+            titles = tuple(title for depth, title in open_sections if depth > 1)
     return found
 
 
 def _sentence(lines: Sequence[str], claim: Claim) -> str:
-    """The sentence around a claim, joined over the lines of its paragraph."""
+    """The sentence around a claim, joined over the lines of its paragraph, as far as it is near."""
     first = last = claim.line - 1
-    while first > 0 and lines[first - 1].strip() and not _STARTS_BLOCK.match(lines[first]):
+    nearest, farthest = max(0, first - _MAX_LINES), min(len(lines), last + 1 + _MAX_LINES)
+    while first > nearest and lines[first - 1].strip() and not _STARTS_BLOCK.match(lines[first]):
         if _HEADING.match(lines[first - 1]):
             break
         first -= 1
-    while last + 1 < len(lines) and lines[last + 1].strip() and not _STARTS_BLOCK.match(lines[last + 1]):
+    while last + 1 < farthest and lines[last + 1].strip() and not _STARTS_BLOCK.match(lines[last + 1]):
         last += 1
     before = " ".join(lines[first : claim.line - 1])
     at = len(before) + 1 + claim.column if before else claim.column
     text = " ".join(lines[first : last + 1])
+    cut = max(0, at - _MAX_CHARS)
+    text, at = text[cut : at + _MAX_CHARS], at - cut
     start = max((stop.end() for stop in _STOP.finditer(text) if stop.end() <= at), default=0)
     end = next((stop.start() for stop in _STOP.finditer(text) if stop.start() > at), len(text))
     return text[start:end]

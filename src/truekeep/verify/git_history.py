@@ -37,6 +37,7 @@ from truekeep.verify.results import stamp_of
 _DAY = 86_400
 _NEVER = 1 << 60
 _MAX_RENAMES = 60  # followed for one path
+_LOG_HEAD = re.compile(rb"\x02([0-9a-f]{40,64}) (\d+)(?:\n(.*))?", re.DOTALL)  # of a commit, in the log of `_walk`
 _MAX_PATHS_FOR_GIT = 24  # given to one walk through history
 _ESCAPE = re.compile(r"\\u(dc[89a-f][0-9a-f])")
 MAX_MERGE_LAG = 90 * 86_400  # seconds that a commit may be older than its merge
@@ -438,17 +439,22 @@ class Past:
             "--format=%x02%H %ct", *how, "--", *limit, timeout=60,
         )  # fmt: skip
         commit, before = Commit("", 0), ""
+        is_first = is_path = False
         for item in _split(raw):
-            item = item.lstrip(b"\n")
-            if item.startswith(b"\x02"):
-                oid, _, rest = item[1:].partition(b" ")
-                seconds, _, item = rest.partition(b"\n")
-                commit = Commit(oid.decode(), int(seconds))
-                item = item.lstrip(b"\n")
-            if item.startswith(b":"):
-                before = item.split(b" ")[2].decode()
-            elif item:
+            if is_path:  # it follows its record, whatever it looks like
+                is_path = False
                 yield commit, before, _decode_path(item)
+                continue
+            if head := _LOG_HEAD.fullmatch(item):
+                commit, item, is_first = Commit(head[1].decode(), int(head[2])), head[3] or b"", True
+            if is_first:
+                item = item.removeprefix(b"\n")  # git puts one before the first record of a commit
+                is_first = not item
+            if "--raw" not in how:
+                if item:
+                    yield commit, before, _decode_path(item)
+            elif item.startswith(b":"):
+                before, is_path = item.split(b" ")[2].decode(), True
 
     def last_touch(self, path: str) -> Commit | None:
         key = f"touch {self.key} {self.state.head} HEAD {path}"

@@ -16,6 +16,7 @@ _OPENCLAW_JOBS = "~/.openclaw/cron/jobs.json"
 _MAX_BYTES = 1_000_000
 _FIELD = r"(?:\*|[0-9]{1,2}|[A-Za-z]{3})(?:[-/,][0-9A-Za-z*]{1,3})*"
 SCHEDULE = rf"(?:{_FIELD}[ \t]+){{4}}{_FIELD}|@(?:reboot|hourly|daily|midnight|weekly|monthly|yearly|annually)"
+_USER = re.compile(r"\A\S+[ \t]+")
 _ENTRY = re.compile(rf"[ \t]*(?P<schedule>{SCHEDULE})[ \t]+(?P<command>\S.*)")
 
 
@@ -28,9 +29,18 @@ class CronEntry(NamedTuple):
 
 
 def parse_crontab(text: str, table: str) -> list[CronEntry]:
-    """The entries of a crontab; comments and settings are left out."""
+    """The entries of a crontab; comments, settings and the column with a user of a system table are left out."""
     matches = (_ENTRY.match(line) for line in text.split("\n") if not line.lstrip().startswith("#"))
-    return [CronEntry(" ".join(match["schedule"].split()), match["command"], table) for match in matches if match]
+    has_user = table.startswith("/etc/")
+    return [
+        CronEntry(
+            " ".join(match["schedule"].split()),
+            _USER.sub("", match["command"]) if has_user else match["command"],
+            table,
+        )
+        for match in matches
+        if match
+    ]
 
 
 def list_cron_entries() -> tuple[list[CronEntry], str]:
@@ -56,10 +66,10 @@ def _read(path: str) -> str:
 def _openclaw_jobs(text: str) -> list[CronEntry]:
     try:
         data: Any = json.loads(text) if text else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         return []
-    jobs = data.get("jobs", []) if isinstance(data, dict) else []
-    return [_openclaw_job(job) for job in jobs if isinstance(job, dict)]
+    jobs = data.get("jobs") if isinstance(data, dict) else None
+    return [_openclaw_job(job) for job in jobs if isinstance(job, dict)] if isinstance(jobs, list) else []
 
 
 def _openclaw_job(job: dict[str, Any]) -> CronEntry:
