@@ -32,10 +32,13 @@ def book() -> Iterator[Book]:
 
 
 def source_of(name: str) -> str:
+    """The source of a bench; of one that is a folder, of all its modules."""
     found = importlib.util.find_spec(bench.BENCHES[name])
     assert found is not None
     assert found.origin is not None
-    return Path(found.origin).read_text(encoding="utf-8")
+    module = Path(found.origin)
+    modules = [module] if module.parent == HERE / "bench" else sorted(module.parent.glob("*.py"))
+    return "".join(path.read_text(encoding="utf-8") for path in modules)
 
 
 @pytest.mark.parametrize("name", bench.BENCHES)

@@ -228,7 +228,7 @@ def test_few_signatures_of_a_hostile_receipt_are_verified(
     monkeypatch: pytest.MonkeyPatch, place: str, most: int
 ) -> None:
     asked: list[str] = []
-    monkeypatch.setattr(ReceiptVerifier, "_is_signed", lambda _, signature, message: asked.append(signature))
+    monkeypatch.setattr(ReceiptVerifier, "is_signed", lambda _, signature, message: asked.append(signature))
     lines = "".join(f"truekeep-receipt-1 {place.format(number)} {number:0128x}\n" for number in range(200))
     found = judge(read_signer().public, "m", {"a", "b"}, [("d", lines.encode())])
     assert len(asked) == most
@@ -410,7 +410,7 @@ def test_pairing_by_the_commands(place: Place, tmp_path: Path, laptop: dict[str,
     paired = run_cli("connect", "machine", "--host-key", key, cwd=home, **laptop)
     assert "paired host" in paired.stdout, paired
     ran = run_cli("sync", "run", cwd=home, **laptop)
-    assert "1 receipt (" in ran.stdout, ran
+    assert "1 receipt;" in ran.stdout, ran
     assert not letter.exists()
     again = run_cli("connect", "machine", *named, "--json", cwd=home, **laptop)
     assert json.loads(again.stdout)["contact"]["notes"] == [], "it stays paired"

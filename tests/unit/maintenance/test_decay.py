@@ -30,7 +30,6 @@ from truekeep.memory import file_scan
 from truekeep.memory.importance import Tiers
 from truekeep.search import refresh as refreshing
 from truekeep.search import service as recalling
-from truekeep.search import workspace_files
 from truekeep.search.decay_record import (
     DECAY_FILE,
     MIXED,
@@ -471,7 +470,7 @@ def _stopped(place: Place, number: int) -> None:
                 raise KeyboardInterrupt
             return real(*given)
 
-        patch.setattr(workspace_files, "prepare", prepare)
+        patch.setattr(refreshing, "prepare", prepare)
         patch.setattr(refreshing, "_BATCH_FILES", 1)
         try:
             reindex(place)

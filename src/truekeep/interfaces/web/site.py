@@ -176,7 +176,7 @@ class Site:
             self._noticed.clear()
         return found
 
-    def _source(self) -> tuple[str, str]:
+    def _copy_source(self) -> tuple[str, str]:
         """Of a copy: whose memory it is and of when, and a warning if it is stale."""
         workspace: Workspace | None = getattr(self._lent, "workspace", None)
         source = workspace.source if workspace is not None else read_source(self.path)
@@ -195,7 +195,7 @@ class Site:
             "path": request.scope["path"],
             "told": told,
             "notices": self._notices(request),
-            "source": self._source(),
+            "copy_source": self._copy_source(),
             "news": getattr(request.state, "news", ""),
             **given,
         }
