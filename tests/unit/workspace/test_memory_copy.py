@@ -357,6 +357,38 @@ def test_no_machine_writes_a_copy_not_even_one_with_the_hosts_id(pair: Pair) -> 
             pass
 
 
+def test_host_take_leaves_nothing_out_silently(pair: Pair, tmp_path: Path, own_home: Path) -> None:
+    for name in ("touched", "edited", "removed", "linked"):
+        pair.write(f"memory/{name}.md", f"# {name}\n")
+    pair.sync()
+    current = pair.folder.current()
+    assert current is not None
+    os.utime(current / "memory/touched.md")
+    for name in ("edited", "removed", "linked"):
+        (current / f"memory/{name}.md").unlink()
+    (current / "memory/edited.md").write_text("mine\n")
+    (current / "memory/added.md").write_text("also mine\n")
+    (current / "memory/linked.md").symlink_to(tmp_path / "elsewhere.md")
+    (tmp_path / "elsewhere.md").write_text("not memory\n")
+    (current / ".obsidian").mkdir()
+    (current / ".obsidian/x.md").write_text("settings\n")
+    target = tmp_path / "taken"
+    take = ("-w", str(current), "host", "take", "--yes", "--to")
+    done = run_cli(*take, str(target), "--json", TRUEKEEP_MACHINE_ID="b")
+    assert done.returncode == 0, done
+    found = json.loads(done.stdout)
+    assert found["edited"] == ["memory/edited.md", "memory/added.md"]
+    assert found["left"] == ["memory/linked.md", "memory/removed.md", ".obsidian/x.md"]
+    assert (target / "memory/edited.md").read_text() == "mine\n"
+    assert (target / "memory/added.md").read_text() == "also mine\n"
+    taken = {path: digest for path, digest in tree(target).items() if path.endswith(".md")}
+    assert taken.keys() == {*pair.shared(), "memory/added.md"} - {"memory/removed.md", "memory/linked.md"}
+    assert {path for path in taken if taken[path] != pair.shared().get(path)} == set(found["edited"])
+    shown = run_cli(*take, str(tmp_path / "second"), TRUEKEEP_MACHINE_ID="b")
+    for path in (*found["edited"], *found["left"]):
+        assert path in shown.stdout, shown
+
+
 def test_host_take_makes_a_workspace_of_a_copy(pair: Pair, tmp_path: Path, own_home: Path) -> None:
     pair.sync()
     target = tmp_path / "taken"

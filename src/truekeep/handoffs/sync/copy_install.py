@@ -406,9 +406,9 @@ def _read_mark(generation: Path) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def read_published_files(generation: Path) -> list[str]:
-    """The paths of the files that the host sent."""
-    return sorted(_read_manifest(generation))
+def read_published_files(generation: Path) -> dict[str, str]:
+    """The paths of the files that the host sent, in order, with their digests."""
+    return {path: file.digest for path, file in sorted(_read_manifest(generation).items())}
 
 
 def _read_manifest(generation: Path) -> dict[str, PublishedFile]:

@@ -17,7 +17,7 @@ from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.output import show as show_lines
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import can_ask, prompt, style
-from truekeep.workspace.take_copy import default_target, make_workspace
+from truekeep.workspace.take_copy import CopyContents, default_target, make_workspace, read_contents
 
 if TYPE_CHECKING:
     from truekeep.core.host_lease import HostLease, HostStatus, Overlap
@@ -128,15 +128,14 @@ def take(opened: Workspace, target: str | None, yes: bool) -> None:
             show_lines([f"This copy of its memory is {opened.context.source_note}."] if is_copy else [])
         if not yes:
             _ask_name(here)
-    made = (
-        make_workspace(opened, Path(target).expanduser().absolute() if target else default_target())
-        if is_copy
-        else None
-    )
+    contents = read_contents(opened) if is_copy else None
+    place = Path(target).expanduser().absolute() if target else default_target()
+    made = make_workspace(opened, place, contents) if contents else None
     with made or nullcontext():
         lease = (made or opened).host.take(found)
     told = [
         *([f"{style('made', fg='green')} {made.path} of the copy; every later command uses it"] if made else []),
+        *(_render_contents(contents) if contents else ()),
         f"{style('taken', fg='green')}: {here.name} is the canonical host now (generation {lease.generation})",
         "next: add its routes here with `truekeep sync add`, so that the others follow; then `truekeep ingest`"
         if made
@@ -144,8 +143,18 @@ def take(opened: Workspace, target: str | None, yes: bool) -> None:
     ]
     if is_held:
         told = [f"{here.name} is the canonical host already, since {local_minute(lease.taken_at)}"]
-    data = {"taken": not is_held, "tenure": lease, **({"workspace": str(made.path)} if made else {})}
+    data: dict[str, object] = {"taken": not is_held, "tenure": lease}
+    if made and contents:
+        data |= {"workspace": str(made.path), "edited": contents.edited, "left": contents.left}
     emit("host-take", data, told)
+
+
+def _render_contents(contents: CopyContents) -> Iterator[str]:
+    """Which files are not as the host sent them."""
+    for path in contents.edited:
+        yield f"{style('edited', fg='yellow')} {path}: taken with what was written in the copy; look through it"
+    for path in contents.left:
+        yield f"{style('left', fg='yellow')} {path}: missing in the copy, a link, or not a file of memory"
 
 
 def _render_consequences(found: HostStatus, here: Machine) -> Iterator[str]:
