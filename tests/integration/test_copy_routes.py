@@ -104,6 +104,23 @@ def test_what_the_host_files_is_in_the_next_brief_elsewhere(
     assert status["last"]["memory_files"] > 0
 
 
+def test_one_scheduled_run_files_a_handoff_and_sends_its_card(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+    remote = tmp_path / "remote"
+    subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    git_repo(place.repo, remote=REMOTE)
+    host(place, "sync", "add", "post", "--via", "git", "--remote", str(remote))
+    laptop = Producer.make(tmp_path, "laptop")
+    laptop.connect("git", str(remote), host(place, "sync", "key").strip())
+    place.leave(a_handoff())
+    ran = host(place, "schedule", "run")
+    assert "1 shared" in ran, ran
+    laptop.run("schedule", "run")
+    assert "Staging answers on port 8443 only" in laptop.brief()
+
+
 def test_a_route_that_was_removed_leaves_a_copy_that_says_how_old_it_is(
     place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,7 +165,7 @@ def check_copies(context: CheckContext) -> CheckResult:
         return _check_copy(context, source)
     routes = [(route, history.last) for route, history in context.workspace.handoffs.sync_routes()]
     sent = {route.name: last.memory for route, last in routes if last is not None and last.memory}
-    silent = [route.name for route, _ in routes if route.options.get("memory") is not True]
+    silent = [route.name for route, _ in routes if not route.shares_memory]
     figures = {"sent": sent, "not_sent": silent}
     if not routes:
         return CheckResult(OK, "no route to another machine", figures=figures, is_absent=True)

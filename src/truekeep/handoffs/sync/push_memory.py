@@ -39,7 +39,7 @@ truekeep sync receive </dev/null >/dev/null 2>&1 || exit 8
 
 def publish_for(route: Route, here: LocalMachine) -> tuple[Publication | None, list[str]]:
     """The host's publication, if this route sends memory; and a note if there is none because of an error."""
-    if here.publish is None or route.options.get("memory") is not True:
+    if here.publish is None or not route.shares_memory:
         return None, []
     try:
         return here.publish(route), []

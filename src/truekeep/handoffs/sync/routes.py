@@ -26,6 +26,11 @@ class Route(NamedTuple):
     via: str
     options: Mapping[str, Option]
 
+    @property
+    def shares_memory(self) -> bool:
+        """True if the host sends a copy of its memory on this route."""
+        return self.options.get("memory") is True
+
     def text(self, key: str, default: str = "") -> str:
         found = self.options.get(key, default)
         return found if isinstance(found, str) else default

@@ -1,4 +1,4 @@
-"""One run of the job: sync, ingest, transcripts, index, verify, heartbeat, decay, tidy, reconcile, each on its own.
+"""One run of the job: sync, ingest, transcripts, index, verify, share, decay, tidy, reconcile, each on its own.
 
 A step that fails is reported, and the next ones still run. Only the canonical host files handoffs; other machines sync
 and store transcripts. Outside of the hours for filing, nothing is filed and nothing removed.
@@ -18,13 +18,14 @@ from truekeep.core.bugs import SCHEDULED, note_bug
 from truekeep.core.errors import Busy, TruekeepError, is_database_error
 from truekeep.core.memory_copy import find_copy, has_news
 from truekeep.handoffs.sync.contact_history import read_history
-from truekeep.handoffs.sync.routes import read_routes
+from truekeep.handoffs.sync.routes import Route, read_routes
 from truekeep.handoffs.sync.runner import run_routes
 from truekeep.integrations.schedule.intervals import FilingHours
 from truekeep.workspace import producer
 from truekeep.workspace.check import OK, CheckContext
 from truekeep.workspace.machine_role import is_astray
 from truekeep.workspace.maintenance import Maintenance
+from truekeep.workspace.publishing import publisher
 from truekeep.workspace.receiving import receive_sent
 from truekeep.workspace.schedule_log import BUSY, CHANGED, FAILED, FILED, NO_UPDATES, PAUSED, Run, append_run
 from truekeep.workspace.system_checks import check_heartbeat
@@ -99,14 +100,24 @@ def plan_steps(
         if find_copy() or has_news():
             steps.append(("copy", _copy))
         return [*steps, ("transcripts", lambda: _transcripts(workspace))]
+    filed = 0
+
+    def ingest() -> Step:
+        nonlocal filed
+        step = _ingest(workspace)
+        filed = step.counts["promoted"] + step.counts["routed"]
+        return step
+
     if not is_paused:
-        steps.append(("ingest", lambda: _ingest(workspace)))
+        steps.append(("ingest", ingest))
     steps += [
         ("transcripts", lambda: _transcripts(workspace)),
         ("index", lambda: _index(workspace)),
         ("verify", lambda: _verify(workspace)),
         ("heartbeat", lambda: _heartbeat(workspace)),
     ]
+    if _shared_routes(side):
+        steps.append(("share", lambda: _share(workspace, side) if filed else Step("share", {})))
     return steps if is_paused else [*steps, *plan_upkeep(workspace)]
 
 
@@ -201,6 +212,20 @@ def _sync(side: LocalMachine, now: datetime) -> Step:
     silent = [_describe(contact, last) for contact, last in out if not _is_recent(last, now)]
     asleep = tuple(_describe(contact, last) for contact, last in out if _is_recent(last, now))
     return Step("sync", counts, ", ".join(silent), asleep)
+
+
+def _share(workspace: Workspace, side: LocalMachine) -> Step:
+    """Send the memory that was just filed to the machines that have a copy, with its verdicts."""
+    again = side._replace(publish=publisher(workspace.path))  # what `sync` published was before it was filed
+    done = run_routes(_shared_routes(side), again)
+    return Step("share", {"shared": sum(contact.ok for contact in done)})  # `sync` reports who was not reached
+
+
+def _shared_routes(side: LocalMachine) -> list[Route]:
+    try:
+        return [route for route in read_routes(side.state).values() if route.shares_memory]
+    except TruekeepError:
+        return []  # `sync` reports it
 
 
 def _describe(contact: Contact, last: str) -> str:
