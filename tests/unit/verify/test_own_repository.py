@@ -15,7 +15,7 @@ from truekeep.verify.cache import FactsCache
 from truekeep.verify.checkouts import find_below, find_home
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.hosted_links import read_hosted_link
-from truekeep.verify.live_system.cron import CronEntry, parse_crontab
+from truekeep.verify.live_system.cron import CronEntry, openclaw_jobs, parse_crontab
 from truekeep.verify.memory_reader import text_memory
 from truekeep.verify.options import Options
 from truekeep.verify.path_claims import is_of_other_machine
@@ -559,3 +559,24 @@ class TestOfItsDay:
     def test_records_raise_no_alarm(self, workspace: Path, path: str, text: str, verdict: str) -> None:
         (found,) = check(workspace, text, path).values()
         assert found.verdict == verdict
+
+
+class TestOddFiles:
+    def test_a_system_table_has_a_user_and_odd_jobs_are_none(self) -> None:
+        text = "17 * * * * root /usr/bin/backup --all\n"
+        assert parse_crontab(text, "/etc/crontab") == [CronEntry("17 * * * *", "/usr/bin/backup --all", "/etc/crontab")]
+        for jobs in ('{"jobs": null}', '{"jobs": 5}', "[" * 100_000, '{"jobs": [5, null]}'):
+            assert openclaw_jobs(jobs) == []
+
+    def test_history_with_names_that_look_like_records(self, tmp_path: Path) -> None:
+        """Of many paths all of history is read, with every name in it."""
+        root = tmp_path / "workspace"
+        history = History()
+        odd = {":memory:": "1", ":100644 100644 a b M": "1"}
+        files = {f"docs/part{number}.md": f"Part {number} of many\n" for number in range(40)}
+        history.commit("2026-01-05", {"MEMORY.md": "# Memory\n", **files, **odd})
+        history.commit("2026-01-09", {**dict.fromkeys(files), **dict.fromkeys(odd, "2")})
+        history.write(root)
+        found = check(root, "".join(f"See `{path}`.\n\n" for path in files), path="MEMORY.md")
+        assert {item.verdict for item in found.values()} == {"gone"}
+        assert len(found) == 40

@@ -54,7 +54,7 @@ def list_cron_entries() -> tuple[list[CronEntry], str]:
         problem = "" if not output.problem or "no crontab" in output.problem else output.problem
     for table in sorted(path for pattern in _SYSTEM_TABLES for path in glob.glob(pattern)):
         found += parse_crontab(_read(table), table)
-    return [*found, *_openclaw_jobs(_read(os.path.expanduser(_OPENCLAW_JOBS)))], problem
+    return [*found, *openclaw_jobs(_read(os.path.expanduser(_OPENCLAW_JOBS)))], problem
 
 
 def _read(path: str) -> str:
@@ -63,7 +63,7 @@ def _read(path: str) -> str:
     return ""
 
 
-def _openclaw_jobs(text: str) -> list[CronEntry]:
+def openclaw_jobs(text: str) -> list[CronEntry]:
     try:
         data: Any = json.loads(text) if text else {}
     except (ValueError, RecursionError):
