@@ -15,11 +15,12 @@ import pytest
 
 from tests.support.helpers import CLAUDE, Place, a_handoff, git_repo, run_cli, tree
 from tests.support.sshd import SshHost, ssh_host
+from truekeep.core.machine import own_state
 from truekeep.core.memory_copy import read_source
 from truekeep.handoffs.sync import via_rsync
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.publication import parse_head
-from truekeep.handoffs.sync.receipts import read_signer
+from truekeep.handoffs.sync.receipts import KEY_FILE, read_signer
 from truekeep.handoffs.sync.routes import Option, Route
 from truekeep.workspace.machine_role import side_of
 
@@ -159,3 +160,19 @@ def test_a_renamed_host_is_shown_once_its_signature_was_verified(laptop: Laptop)
     head = parse_head(kept)
     sent.write_bytes(head._replace(host="newname").signed(read_signer()).render())
     assert "from newname" in laptop.run("search", "staging port").stderr
+
+
+def test_a_host_with_a_new_key_is_told_what_to_do_on_the_laptop(laptop: Laptop) -> None:
+    laptop.sync()
+    before = laptop.memory()
+    (Path(own_state()) / KEY_FILE).unlink()
+    laptop.write("memory/new.md", "# New\n")
+    done = laptop.sync()
+    assert done.ok, done
+    (said,) = done.notes
+    assert "laptop has the memory, and did not install it: the memory that came is signed with another key" in said
+    assert f"`rm {laptop.copy / 'current'}` here, then `truekeep sync run` on the host" in said
+    assert laptop.memory() == before
+    (laptop.copy / "current").unlink()
+    assert laptop.sync().notes == ()
+    assert "memory/new.md" in laptop.memory()

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from truekeep.verify.cache import FactsCache
 
 
+_MAX_TIME = 253_402_387_200  # the end of the year 9999, in any time zone
+
+
 class HistorySource(Protocol):
     """The databases that origins are read from; each is opened on first use."""
 
@@ -65,10 +68,29 @@ class PublishedOrigins:
     @cached_property
     def _known(self) -> dict[str, Any]:
         try:
-            found = json.loads(read_regular(self._file, follow=False))
+            return parse_published_origins(read_regular(self._file, follow=False))
         except (OSError, ValueError):
             return {}
-        return found if isinstance(found, dict) else {}
+
+
+def parse_published_origins(raw: bytes) -> dict[str, Any]:
+    """By path: the digest of a text, its origin, and the origins of its lines. Raises ValueError for anything else."""
+    try:
+        found = json.loads(raw)
+        is_valid = all(
+            isinstance(digest, str) and all(_is_origin(*item) for item in (origin, *lines))
+            for digest, origin, lines in found.values()
+        )
+    except (TypeError, AttributeError, RecursionError) as error:
+        raise ValueError(str(error)) from error
+    if not is_valid:
+        raise ValueError("an origin is a repository and a time")
+    return dict(found)
+
+
+def _is_origin(repository: object, written_at: object) -> bool:
+    is_time = written_at is None or (type(written_at) is int and abs(written_at) < _MAX_TIME)
+    return isinstance(repository, str) and is_time
 
 
 class LineOrigins:

@@ -19,7 +19,7 @@ from truekeep.core.config import Config
 from truekeep.core.errors import BadSetup, Busy, TruekeepError
 from truekeep.core.formats import FACTS, INDEX, SURVEY, read_format
 from truekeep.core.machine import own_state
-from truekeep.core.memory_copy import EVERY_MINUTES, copy_root
+from truekeep.core.memory_copy import CURRENT, EVERY_MINUTES, copy_root
 from truekeep.core.state_dir import STATE
 from truekeep.core.toml import render_text
 from truekeep.handoffs.sync.copy_install import CopyFolder, CopyReport, IncomingFolder, NewGeneration, PublicationSource
@@ -31,6 +31,7 @@ from truekeep.handoffs.sync.publication import (
     parse_manifest,
 )
 from truekeep.handoffs.sync.routes import Route, read_routes
+from truekeep.verify.line_origins import parse_published_origins
 from truekeep.verify.results import save_host_verdicts
 from truekeep.workspace.workspace import Workspace
 
@@ -56,23 +57,49 @@ def receiver(progress: Callable[[str, int, int], None] = lambda *_: None) -> Cal
 
 def receive_sent(progress: Callable[[str, int, int], None] = lambda *_: None) -> CopyReport | None:
     """Install what the host sent here by rsync; None if it sent nothing."""
-    incoming = IncomingFolder(CopyFolder(Path(copy_root())).incoming)
+    copy = CopyFolder(Path(copy_root()))
+    incoming = IncomingFolder(copy.incoming)
     incoming.drop_unused(_used(incoming))  # first: what became private is gone, wherever this run ends
     try:
-        return receiver(progress)(incoming, _sent_by(incoming.folder))
+        return receiver(progress)(incoming, _sent_by(incoming.folder, _known_key(incoming, copy)))
     except UnusablePublication:
         incoming.drop_damaged()
         raise
 
 
-def _sent_by(folder: Path) -> Route:
+def _known_key(incoming: IncomingFolder, copy: CopyFolder) -> str:
+    """The host's key: of a paired route here, else of the copy that is here; "" if nothing is known of a host yet.
+
+    Raises UnusablePublication if what came names another key and no route here is paired, so that `connect machine`
+    could not change it.
+    """
+    paired: list[str] = []
+    with suppress(BadSetup):
+        paired = [key for route in read_routes(Path(own_state())).values() if (key := route.text("host_key"))]
+    raw = incoming.read_head()
+    given = parse_head(raw) if raw is not None else None
+    if paired:
+        return given.key if given is not None and given.key in paired else paired[0]
+    known = copy.key()
+    if given is not None and known and given.key != known:
+        raise UnusablePublication(
+            f"the memory that came is signed with another key than that of the copy here, and was not installed: it"
+            f" names {given.host} as the host",
+            hint=f"if the host moved or lost its key: `rm {copy.root / CURRENT}` here, then `truekeep sync run` on the"
+            " host; if not, someone else wrote it",
+        )
+    return known
+
+
+def _sent_by(folder: Path, key: str) -> Route:
     """The host's route to this machine, as it said with what it sent."""
     try:
         given: Any = json.loads((folder / ROUTE_FILE).read_bytes())
         repos = tuple(str(item) for item in given["repos"])
-        return Route("host", "rsync", {"repos": repos, "every": int(given.get("every", EVERY_MINUTES))})
-    except (OSError, ValueError, KeyError, TypeError):
-        return Route("host", "rsync", {})
+        every = int(given.get("every", EVERY_MINUTES))
+        return Route("host", "rsync", {"repos": repos, "every": every, "host_key": key})
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
+        return Route("host", "rsync", {"host_key": key})
 
 
 def _used(incoming: IncomingFolder) -> set[str]:
@@ -105,6 +132,7 @@ def complete_copy(
         _carry(made.before, made.path, made.same)
     workspace = Workspace(made.path)
     with workspace, suppress(Busy):
+        _check_state(workspace)
         given = _read_json(state / "known-verdicts.json")
         if isinstance(given.get("memories"), dict):
             lease = workspace.state.host_status().canonical
@@ -114,12 +142,36 @@ def complete_copy(
         workspace.search.index(progress=progress)
 
 
+def _check_state(workspace: Workspace) -> None:
+    """Raise UnusablePublication if a state file that the host sent would stop a reader of the copy."""
+    origins = workspace.state.path / "known-origins.json"
+    what = origins.name
+    try:
+        if origins.exists():
+            parse_published_origins(origins.read_bytes())
+        what = "known-settings.json"
+        _ = workspace.config
+        what = "record of who is the host"
+        for lease in workspace.state.host_status().unreadable:
+            raise ValueError(f"{lease.file} {lease.why}")
+    except (ValueError, TruekeepError) as error:
+        raise UnusablePublication(
+            f"the host's {what} cannot be used: {str(error)[:200]}",
+            hint="the earlier copy still answers; `truekeep sync run` on the host, with the newest truekeep",
+        ) from error
+
+
 def _read_json(path: Path) -> dict[str, Any]:
+    """A table that the host sent; empty if it sent none."""
+    if not path.exists():
+        return {}
     try:
         found = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise UnusablePublication(f"the host's {path.name} cannot be read", hint="`truekeep sync run` on the host")
+    return found
 
 
 def _render_config(repositories: Sequence[str], settings: dict[str, Any]) -> str:

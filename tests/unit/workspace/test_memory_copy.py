@@ -3,28 +3,44 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import os
 import random
 import shutil
+import zipfile
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.support.copies import Pair, StoppedHere, stopped_at
 from tests.support.helpers import NOW, Place, a_handoff, run_cli, tree
 from truekeep.core.errors import Busy, NewerState, NotCanonical, StorageFailed
-from truekeep.core.memory_copy import read_source
+from truekeep.core.machine import own_state
+from truekeep.core.memory_copy import CURRENT, copy_root, has_news, read_source
 from truekeep.handoffs.sync.copy_install import IncomingFolder, NewGeneration
-from truekeep.handoffs.sync.publication import HEAD, OBJECTS, UnusablePublication
+from truekeep.handoffs.sync.publication import (
+    HEAD,
+    OBJECTS,
+    Head,
+    PublicationManifest,
+    PublishedFile,
+    UnusablePublication,
+    digest_of,
+    render_manifest,
+    render_pack,
+)
 from truekeep.handoffs.sync.publication_store import NOTES
-from truekeep.handoffs.sync.receipts import read_signer
-from truekeep.handoffs.sync.routes import Route
+from truekeep.handoffs.sync.receipts import Signer, read_signer
+from truekeep.handoffs.sync.routes import Route, write_routes
+from truekeep.handoffs.sync.runner import Unreachable
 from truekeep.workspace import context
 from truekeep.workspace.publishing import publisher
+from truekeep.workspace.receiving import complete_copy, receive_sent
 from truekeep.workspace.take_copy import make_workspace
 
 if TYPE_CHECKING:
@@ -493,3 +509,144 @@ def test_a_file_that_was_deleted_in_the_copy_is_said_as_deleted(pair: Pair) -> N
     assert "1 file of the copy was deleted here, as memory/a.md" in report.notes[0]
     assert "kept" not in report.notes[0]
     assert pair.memory() == pair.shared()
+
+
+class SentFiles:
+    """A publication of any files, signed, as a host with an error or somebody with a key could send it."""
+
+    def __init__(self, files: dict[str, bytes], head: Head, *, pack: bytes = b"", size: int | None = None) -> None:
+        packed = pack or render_pack({digest_of(data): data for data in files.values()})
+        listed = [
+            PublishedFile(path, digest_of(data), len(data) if size is None else size, 10**18, 0)
+            for path, data in files.items()
+        ]
+        manifest = render_manifest(PublicationManifest(tuple(listed), ((digest_of(packed), len(packed)),)))
+        self.objects = {digest_of(packed): packed, digest_of(manifest): manifest}
+        self.head = head._replace(manifest=digest_of(manifest), sequence=head.sequence + 1).signed(read_signer())
+
+    def read_head(self) -> bytes:
+        return self.head.render()
+
+    def read_object(self, digest: str, limit: int) -> bytes | None:
+        return self.objects[digest]
+
+
+def packed_as(method: int, data: bytes, *, damage: int = 0) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", method) as pack:
+        pack.writestr(digest_of(data), data)
+    raw = bytearray(out.getvalue())
+    raw[94 : 94 + damage] = b"\xff" * damage  # behind the header and the name
+    return bytes(raw)
+
+
+TEXT = b"# A\n" * 200
+BROKEN = [
+    ({"memory/" + "a" * 300 + ".md": TEXT}, {}, "files that are not memory"),
+    ({"memory/" + "\u00e4" * 130 + ".md": TEXT}, {}, "files that are not memory"),
+    ({"memory/a.md": TEXT}, {"size": (64 << 20) + 1}, "files that are not memory"),
+    ({"memory/a.md": TEXT}, {"pack": packed_as(zipfile.ZIP_LZMA, TEXT)}, "came damaged"),
+    ({"memory/a.md": TEXT}, {"pack": packed_as(zipfile.ZIP_BZIP2, TEXT, damage=12)}, "came damaged"),
+    ({"memory/a.md": TEXT}, {"pack": packed_as(zipfile.ZIP_DEFLATED, TEXT, damage=8)}, "lacks a file"),
+    ({".truekeep/known-settings.json": b"[" * 200_000}, {}, r"known-settings\.json cannot be read"),
+    ({".truekeep/known-settings.json": b'{"heartbeat_minutes":-1}'}, {}, r"known-settings\.json cannot be used"),
+    ({".truekeep/known-origins.json": b"[" * 200_000}, {}, r"known-origins\.json cannot be used"),
+    ({".truekeep/known-origins.json": b'{"MEMORY.md":{}}'}, {}, r"known-origins\.json cannot be used"),
+    ({".truekeep/known-origins.json": b'{"MEMORY.md":["d",["r",1,2],5]}'}, {}, r"known-origins\.json cannot be used"),
+    ({".truekeep/host": b"\xff\xfe"}, {}, "who is the host cannot be used"),
+]
+
+
+@pytest.mark.parametrize(("files", "given", "said"), BROKEN)
+def test_a_broken_publication_leaves_the_copy(pair: Pair, files: dict[str, bytes], given: Any, said: str) -> None:
+    pair.sync()
+    before, current = pair.memory(), pair.folder.current()
+    assert current is not None
+    state = {str(path.relative_to(current)): path.read_bytes() for path in (current / ".truekeep/hosts").iterdir()}
+    state[".truekeep/host"] = (current / ".truekeep/host").read_bytes()
+    sent = SentFiles(files if "pack" in given else {**state, **files}, pair.publish().head, **given)
+    with pytest.raises(UnusablePublication, match=said):
+        pair.folder.receive(sent, finish=lambda made: complete_copy(made, ()))
+    assert (pair.folder.current(), pair.memory()) == (current, before)
+    assert pair.open().verification is not None
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "I/O error"), ValueError("x"), RecursionError("x"), TypeError()])
+def test_whatever_ends_an_installation_the_earlier_copy_answers(pair: Pair, error: Exception) -> None:
+    pair.sync(is_complete=False)
+    before = pair.memory()
+    pair.write("memory/new.md", "# New\n")
+
+    def fail(_: NewGeneration) -> None:
+        raise error
+
+    with pytest.raises(UnusablePublication, match="cannot be installed"):
+        pair.folder.receive(IncomingFolder(pair.publish().folder), finish=fail)
+    assert pair.memory() == before
+
+
+def test_a_route_that_fails_meanwhile_is_said_as_such(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = IncomingFolder(pair.publish().folder)
+
+    def fail(*_: object) -> None:
+        raise Unreachable("the network is gone")
+
+    monkeypatch.setattr(source, "read_object", fail)
+    with pytest.raises(Unreachable):
+        pair.folder.receive(source)
+
+
+def test_a_deeply_nested_head_is_no_news(own_home: Path) -> None:
+    incoming = Path(copy_root()) / "incoming"
+    incoming.mkdir(parents=True)
+    (incoming / HEAD).write_text("[" * 60_000)
+    assert not has_news()
+
+
+def put_here(pair: Pair, signer: Signer, **changes: Any) -> None:
+    """Send a publication to this machine, as the host does by rsync."""
+    published = pair.publish()
+    incoming = Path(copy_root()) / "incoming"
+    shutil.copytree(published.folder / OBJECTS, incoming / OBJECTS, dirs_exist_ok=True)
+    head = published.head._replace(key=signer.public, **changes).signed(signer)
+    (incoming / HEAD).write_bytes(head.render())
+
+
+@pytest.fixture
+def sent(pair: Pair, own_home: Path) -> Pair:
+    """A host that has sent its memory to this machine by rsync."""
+    put_here(pair, read_signer())
+    assert receive_sent() is not None
+    return Pair(pair.place, Path(copy_root()))
+
+
+def test_what_another_key_signed_does_not_replace_a_copy_that_was_sent(sent: Pair) -> None:
+    before = sent.memory()
+    sent.write("memory/forged.md", "# Forged\n")
+    other = Signer(Ed25519PrivateKey.generate())
+    put_here(sent, other, generation=2, host_id="e" * 32, host="tower")
+    with pytest.raises(UnusablePublication, match="another key than that of the copy here") as refused:
+        receive_sent()
+    assert sent.memory() == before
+    assert f"`rm {sent.folder.root / CURRENT}` here, then `truekeep sync run` on the host" in str(refused.value.hint)
+    shown = run_cli("search", "staging port")
+    assert (shown.returncode, "8443" in shown.stdout) == (0, True), shown
+    assert "another key" in shown.stderr
+    (sent.folder.root / CURRENT).unlink()  # the step that the message names
+    assert receive_sent() is not None
+    assert sent.memory() == sent.shared()
+
+
+def test_the_key_of_a_paired_route_counts_for_what_is_sent(sent: Pair) -> None:
+    before = sent.memory()
+    paired = Signer(Ed25519PrivateKey.generate())
+    write_routes(Path(own_state()), {"shared": Route("shared", "git", {"remote": "x", "host_key": paired.public})})
+    sent.write("memory/new.md", "# New\n")
+    put_here(sent, read_signer())
+    with pytest.raises(UnusablePublication, match="not signed by the paired host") as refused:
+        receive_sent()
+    assert "truekeep connect machine --host-key KEY" in str(refused.value.hint)
+    assert sent.memory() == before
+    put_here(sent, paired)
+    assert receive_sent() is not None
+    assert sent.memory() == sent.shared()

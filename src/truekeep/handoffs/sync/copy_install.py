@@ -40,6 +40,7 @@ MANIFEST = "manifest"  # in the state folder of a generation
 EDITED = "edited"
 _FREE_BYTES = 16 << 20
 _FILE_MODE = 0o444  # of memory: an editor says that it is only read
+_UNUSABLE = (OSError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RecursionError)
 _NO_LINKS = (errno.EPERM, errno.EXDEV, errno.EMLINK, errno.ENOTSUP, errno.EACCES)
 
 
@@ -134,6 +135,12 @@ class CopyFolder:
         path = Path(os.path.realpath(self.root / CURRENT))
         return path if (path / STATE / MARK).is_file() else None
 
+    def key(self) -> str:
+        """The key that the generation in use is signed with; "" if there is none."""
+        current = self.current()
+        found = _read_mark(current).get("key") if current is not None else None
+        return found if isinstance(found, str) else ""
+
     def receive(
         self,
         source: PublicationSource,
@@ -157,7 +164,7 @@ class CopyFolder:
                 return self._receive(source, head, raw, route, every, finish)
         except TruekeepError:
             raise
-        except Exception as error:
+        except _UNUSABLE as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise self._no_space() from error
             raise UnusablePublication(

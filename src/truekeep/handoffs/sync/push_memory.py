@@ -4,7 +4,8 @@ By rsync over ssh the host sends objects first, the head last.
 
 The ssh call that looks for handoffs also says which state that machine has, so nothing new costs no call at all. Else
 rsync brings the objects that are missing there, and a second call of ssh puts the head in its place and lets truekeep
-there install it. Where it cannot be started so, that machine installs it itself when its memory is next asked for.
+there install it, or say why not. Where it cannot be started so, that machine installs it itself when its memory is
+next asked for.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from truekeep.handoffs.sync.processes import run_tool
 from truekeep.handoffs.sync.publication import OBJECTS
 from truekeep.handoffs.sync.runner import Unreachable
 from truekeep.handoffs.sync.ssh import FAILED, remote_shell, rsync_host, ssh_command, unreachable
+from truekeep.text.unicode import printable
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.copy_install import CopyReport, PublicationSource
@@ -33,7 +35,9 @@ printf '%s\\n' {head} >head.json.new && mv -f head.json.new head.json || exit 9
 printf '%s' {manifest} >manifest.new && mv -f manifest.new manifest || exit 9
 PATH=$HOME/.local/bin:$PATH
 command -v truekeep >/dev/null 2>&1 || exit 8
-truekeep sync receive </dev/null >/dev/null 2>&1 || exit 8
+said=$(truekeep sync receive </dev/null 2>&1 >/dev/null) && exit 0
+printf '%s\\n' "$said" >&2
+exit 7
 """
 
 
@@ -90,6 +94,9 @@ def push_memory(
         raise unreachable(host, ran, port=route.number("port", 0))
     if ran.code == 8:
         return [f"{machine} has the memory, and installs it when `truekeep` is next used there"]
+    if ran.code == 7:
+        said = printable(" ".join(ran.err.rpartition("truekeep: ")[2].split()))[:600]
+        return [f"{machine} has the memory, and did not install it: {said or 'its truekeep failed'}"]
     if not ran.ok:
         raise Unreachable(f"memory could not be written on {host}: {ran.last_words}", "check its disk and permissions")
     return []
