@@ -48,7 +48,8 @@ _MAX_TOPIC_WORDS = 120  # of one card
 _MAX_COUNTED = 256  # cards that have a word; more tell nothing
 _WORDS_LOOKED_UP = 24  # of a text, the rarest ones
 _CANDIDATES = 8
-_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w+|[a-z]+\d\w*|[a-z]+[A-Z]\w+")
+_WORD = re.compile(r"\w+")
+_IDENTIFIER = re.compile(r"[A-Za-z]\w*_\w|[a-z]+\d|[a-z]+[A-Z]\w")  # the beginning of a word that is a name in code
 _PLAIN_WORD = rb"\w+"
 _MIX = 0x9E37_79B9_7F4A_7C15  # spreads bits; any large odd number does
 _MIX_LOW = _MIX & 0xFFFF_FFFF  # all of it that matters where 32 bits are kept
@@ -96,7 +97,8 @@ def topic_words(topic: str, body: str) -> TopicWords:
     """The words by which texts on one topic are found."""
     own = _hashes(words_of(topic))
     every = dict.fromkeys((*own, *_hashes(words_of(body))))
-    names = _hashes(word.lower() for word in _IDENTIFIER.findall(f"{topic}\n{body}"))
+    words = _WORD.findall(f"{topic}\n{body}")  # first the words: a search for names inside of a long one is quadratic
+    names = _hashes(word.lower() for word in words if _IDENTIFIER.match(word))
     kept = frozenset(islice(every, _MAX_TOPIC_WORDS))
     return TopicWords(frozenset(own), kept, frozenset(names) & kept)
 
