@@ -255,8 +255,10 @@ def _load(package: str) -> Any:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        what = f"the transformer needs {package}, which is not installed"
-        raise EmbedderFailed(what, hint=install_command("transformer")) from error
+        problem = "is not installed" if error.name == package else f"cannot be loaded: {_brief(error)}"
+        raise EmbedderFailed(
+            f"the transformer needs {package}, which {problem}", hint=install_command("transformer")
+        ) from error
 
 
 def _sound(text: str) -> str:
