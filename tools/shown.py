@@ -254,6 +254,11 @@ def _begin(stage: Stage) -> None:
     stage.commit("shop", "Carts in Redis")
     stage.show("init")
     stage.tell("init /srv/another")
+    stage.tell("config list --all")
+    stage.tell("config get repositories")
+    stage.tell("config set limits.review_days 45")
+    stage.tell("config unset limits.review_days")
+    stage.tell("config path")
     stage.tell("completion bash")
     stage.tell("--version")
     command, shape = stage.shapes["truekeep.version/1"]  # an unpacked archive of the source knows no commit

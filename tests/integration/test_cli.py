@@ -131,6 +131,44 @@ def test_every_command_speaks_json(place: Place) -> None:
     assert {finding["code"] for finding in error["findings"]} >= {"bad-card-name"}
 
 
+class TestLastChange:
+    def test_undo_takes_back_the_last_change_and_then_the_one_before(self, place: Place) -> None:
+        for name in ("one", "two"):
+            place.leave(
+                a_handoff(title=name, card=f"{name}.md", content=a_card(name, f"Port 80{len(name)} is {name}."))
+            )
+            place.ingest()
+        assert cli(place, "undo", "--yes").startswith("undone entry 2;")
+        assert cli(place, "undo", "--yes").startswith("undone entry 1;")
+        cli(place, "undo", "--yes", code=3)
+
+    def test_without_a_terminal_it_names_the_entry_and_changes_nothing(self, place: Place) -> None:
+        place.leave(a_handoff())
+        place.ingest()
+        error = as_json(place, "undo", code=3)["error"]
+        assert error["hint"] == "`truekeep undo 1` undoes it"
+        assert len(as_json(place, "card", "list")["cards"]) == 1
+        assert "would change" in cli(place, "undo", "--dry-run")
+
+
+def test_help_is_that_of_the_command(place: Place) -> None:
+    assert cli(place, "help", "review", "approve") == cli(place, "review", "approve", "--help")
+    assert cli(place, "help") == cli(place, "--help")
+    cli(place, "help", "nonsense", code=2)
+    cli(place, "help", "status", "more", code=2)
+
+
+def test_config(place: Place) -> None:
+    assert "review_days is now 45 (was 30, the default)" in cli(place, "config", "set", "limits.review_days", "45")
+    assert "limits.review_days     45" in cli(place, "config", "list")
+    assert "default" in cli(place, "config", "list", "--all")
+    assert cli(place, "config", "get", "limits.review_days") == "45\n"
+    assert as_json(place, "config", "set", "limits.review_days", "x", code=3)["error"]["code"] == "bad-input"
+    assert Path(cli(place, "config", "path").strip()).is_file()
+    assert "is now 30, the default (was 45)" in cli(place, "config", "unset", "limits.review_days")
+    cli(place, "config", "edit", code=3)  # no terminal
+
+
 class TestInit:
     def test_a_pattern_that_the_shell_took_apart_makes_no_repository_a_workspace(self, tmp_path: Path) -> None:
         for name in ("api", "shop"):

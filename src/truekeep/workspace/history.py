@@ -150,6 +150,13 @@ class MemoryHistory:
         entry = self._context.ledger.get_entry(number)
         return entry is not None and bool(entry.paths) and entry.undone_by is None
 
+    def last_undoable(self) -> tuple[LedgerEntry, HandoffRow | None]:
+        """The newest entry that changed a file and is neither undone nor an undo itself."""
+        for entry, record in self.entries():
+            if entry.paths and entry.undone_by is None and entry.verb != "undone":
+                return entry, record
+        raise NotFound("nothing is left to undo", hint="`truekeep history` lists the entries")
+
     def plan_undo(self, number: int) -> Undoing:
         """The changes that undo would make; nothing is written."""
         return self._context.history.plan_undo(number)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from truekeep.workspace.review import ReviewQueue
     from truekeep.workspace.search import MemorySearch
     from truekeep.workspace.sessions import AgentSessions
+    from truekeep.workspace.settings import Settings
     from truekeep.workspace.verification import Verification
 
 
@@ -172,6 +173,7 @@ class Workspace:
     maintenance: Maintenance
     health: Health
     host: CanonicalHost
+    settings: Settings
 
     def __getattr__(self, name: str) -> Any:
         if name not in _SERVICES:
@@ -195,6 +197,7 @@ _SERVICES = {
     "maintenance": "Maintenance",
     "health": "Health",
     "host": "CanonicalHost",
+    "settings": "Settings",
 }
 """The class of each service, in the module of the same name."""
 

@@ -576,7 +576,7 @@ class TestRepos:
         (app.workspace / ".truekeep" / "config.toml").write_text("repositories = []\n")
         done = run_cli("repos", "-w", str(app.workspace))
         assert done.returncode == 0
-        assert "config.toml" in done.stdout
+        assert "`truekeep config set repositories '~/repos/*'`" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,7 @@ GROUPS = {
         "connect": ("connect_machine", "Connect Claude Code, Codex and OpenClaw to this memory."),
         "disconnect": ("connect", "Undo what connect changed."),
         "adopt": ("adopt", "Import Claude Code's or Codex's own notes."),
+        "config": ("config", "Show and change settings."),
     },
     "Agents": {
         "wake": ("session", "Print the context an agent needs at the start of a session."),
@@ -75,6 +76,7 @@ GROUPS = {
         "doctor": ("doctor", "Find and fix problems with the installation."),
         "serve": ("serve", "Serve a local web UI for review, memory and health."),
         "completion": ("completion", "Print a shell completion script."),
+        "help": ("help", "Show the help of a command."),
     },
 }
 HIDDEN = {"hook": ("hook", "Handle a harness event; installed by connect.")}

@@ -89,7 +89,7 @@ def list_(opened: Workspace, category: str | None, tag: str | None) -> None:
             for found in opened.cards.all()
             if category in (None, found.category) and (tag is None or tag in found.tags)
         ]
-    emit("card-list", {"cards": cards}, _render_cards(cards))
+    emit("card-list", {"cards": cards}, _render_cards(cards), is_long=True)
 
 
 def _render_cards(cards: Sequence[Card]) -> Iterator[Shown]:
@@ -132,7 +132,7 @@ def show(opened: Workspace, name: str) -> None:
     """
     found, text, entry, record = opened.cards.get(name, partly=True, masked=True)
     shown = _ShownCard(found, text, entry.id if entry else None, record.origin.name if record else "")
-    emit("card-show", shown, _render_card(shown))
+    emit("card-show", shown, _render_card(shown), is_long=True)
 
 
 def _render_card(shown: _ShownCard) -> Iterator[Shown]:

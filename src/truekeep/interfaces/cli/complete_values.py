@@ -43,6 +43,12 @@ def complete_memory_files(ctx: click.Context, _: click.Parameter, incomplete: st
     return _matching(_memory_files(_workspace(ctx), incomplete), incomplete)
 
 
+def complete_settings(_ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    from truekeep.workspace.settings import setting_names
+
+    return _matching(setting_names(), incomplete)
+
+
 def complete_files(_ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from click.shell_completion import CompletionItem
 

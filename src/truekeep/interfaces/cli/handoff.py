@@ -127,7 +127,7 @@ def lint(opened: Workspace | None, files: tuple[str, ...], codes: bool) -> int:
     if codes:
         known = handoff_files.list_codes(opened)
         rows = [[item.code, item.policy + " (fixed)" * item.binding, item.meaning] for item in known]
-        emit("handoff-codes", {"codes": known}, [Table(["code", "leads to", "meaning"], rows)])
+        emit("handoff-codes", {"codes": known}, [Table(["code", "leads to", "meaning"], rows)], is_long=True)
         return 0
     inputs = [_lint_input(file) for file in files or handoff_files.waiting_files(opened)]
     with ProgressDisplay("checking handoffs"):

@@ -11,15 +11,16 @@ import click
 from truekeep.core.dates import day_bounds, local_minute, many, parse_since
 from truekeep.core.errors import BadInput, TruekeepError
 from truekeep.interfaces.cli.complete_values import complete_memory_files
-from truekeep.interfaces.cli.options import dry_run_option, in_workspace, since_option, wants_json
+from truekeep.interfaces.cli.options import dry_run_option, in_workspace, since_option, wants_json, yes_option
 from truekeep.interfaces.cli.output import Shown, coloured, emit, show
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
-from truekeep.interfaces.cli.terminal import print_error, render_difference, style
+from truekeep.interfaces.cli.terminal import ask_yes_no, can_ask, print_error, render_difference, style
+from truekeep.memory.history import HistoryEntry
 from truekeep.memory.ledger import LedgerQuery
 
 if TYPE_CHECKING:
-    from truekeep.memory.history import BlamedLine, HistoryEntry
+    from truekeep.memory.history import BlamedLine
     from truekeep.workspace.history import UndoPlan, UndoResult
     from truekeep.workspace.workspace import Workspace
 
@@ -58,7 +59,7 @@ def history(
     with ProgressDisplay("reading the history"):
         entries = opened.history.recent(file, limit=None if everything else limit, sought=sought)
     nothing = "no entries for this file" if file else f"nothing {'like that ' * any(sought)}has been written yet"
-    emit("history", {"entries": entries}, [_table(entries)] if entries else [nothing])
+    emit("history", {"entries": entries}, [_table(entries)] if entries else [nothing], is_long=True)
 
 
 def _table(entries: Sequence[HistoryEntry]) -> Table:
@@ -86,7 +87,7 @@ def blame(opened: Workspace, place: str) -> None:
     """
     file, number, lines = opened.history.blame_place(place)
     shown = _render_line(lines[0]) if number is not None else _render_lines(lines)
-    emit("why", {"file": file, "lines": lines}, shown)
+    emit("why", {"file": file, "lines": lines}, shown, is_long=True)
 
 
 def _render_lines(lines: Sequence[BlamedLine]) -> Iterator[str]:
@@ -125,14 +126,16 @@ def _render_line(line: BlamedLine) -> Iterator[str]:
 
 
 @click.command()
-@click.argument("entries", nargs=-1, required=True, metavar="ENTRY...")
+@click.argument("entries", nargs=-1, metavar="[ENTRY]...")
 @dry_run_option
+@yes_option
 @in_workspace
-def undo(opened: Workspace, entries: tuple[str, ...], dry_run: bool) -> int:
+def undo(opened: Workspace, entries: tuple[str, ...], dry_run: bool, yes: bool) -> int:
     """Revert a change, or several.
 
-    Several are given as 12 14, or as 12-23 for all from 12 to 23. If the file was edited by a person since, the
-    difference is shown and nothing is changed. An undo is an entry itself and can be undone.
+    Without ENTRY it is the last change that is not undone yet; it is shown, and you are asked. Several are given as
+    12 14, or as 12-23 for all from 12 to 23. If the file was edited by a person since, the difference is shown and
+    nothing is changed. An undo is an entry itself and can be undone.
 
     Several entries are undone one by one, newest first. One that cannot be undone is reported and left as it is; the
     others are undone where that is safe without it. In a range, entries that are already undone or changed no file are
@@ -140,7 +143,7 @@ def undo(opened: Workspace, entries: tuple[str, ...], dry_run: bool) -> int:
 
     Example: truekeep undo 12
     """
-    numbers, ranged = opened.history.parse_entries(entries)
+    numbers, ranged = opened.history.parse_entries(entries or (_last_change(opened, yes=yes or dry_run),))
     if len(numbers) == 1 and not ranged:
         if dry_run:
             planned = opened.history.preview_undo(numbers[0])
@@ -170,6 +173,18 @@ def undo(opened: Workspace, entries: tuple[str, ...], dry_run: bool) -> int:
         told.append(f"{len(report.passed)} skipped, undone already or without a file: {skipped}")
     emit("undo-several", report, ["; ".join(told)])
     return code
+
+
+def _last_change(opened: Workspace, *, yes: bool) -> str:
+    """The number of the newest change that can be undone, after a person has seen it and agreed."""
+    entry, record = opened.history.last_undoable()
+    if not yes:
+        if wants_json() or not can_ask():
+            what = f"the last change is entry {entry.id}: {entry.verb} {', '.join(entry.paths[:2])}"
+            raise BadInput(what, hint=f"`truekeep undo {entry.id}` undoes it")
+        show([_table([HistoryEntry(entry, record)])])
+        ask_yes_no("undo it?", default=True, abort=True)
+    return str(entry.id)
 
 
 def _render_undone(done: UndoResult) -> Iterator[Shown]:

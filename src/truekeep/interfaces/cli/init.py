@@ -91,7 +91,7 @@ def _render(
 def _render_next(made: InitReport, repositories: Sequence[str]) -> Iterator[Shown]:
     config = f"{STATE}/config.toml"
     if made.is_repeated and repositories and config not in made.created:
-        yield f"  the repositories are listed in {made.path}/{config}; add yours there"
+        yield "  `truekeep config get repositories` shows the repositories; `truekeep config set` changes them"
     elif made.is_repeated:
         yield "next: run `truekeep ingest` to file pending handoffs"
     elif not repositories:

@@ -21,6 +21,7 @@ from truekeep.interfaces.cli.options import (
     workspace_if_any,
     workspace_option,
 )
+from truekeep.interfaces.cli.pager import in_pager
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import Aside, MultilineText, echo, echo_text, print_error, style
 from truekeep.text.unicode import printable
@@ -46,10 +47,16 @@ COLOURS = {
 }
 
 
-def emit(kind: str, data: Any, shown: Iterable[Shown] = ()) -> None:
-    """Print a result: `data`, a mapping or a value with fields, with --json; else `shown`, which may be a generator."""
+def emit(kind: str, data: Any, shown: Iterable[Shown] = (), *, is_long: bool = False) -> None:
+    """Print a result: `data`, a mapping or a value with fields, with --json; else `shown`, which may be a generator.
+
+    `is_long`: what may be longer than the screen is shown in a pager.
+    """
     if wants_json():
         print_json(kind, data)
+    elif is_long:
+        with in_pager():
+            show(shown)
     else:
         show(shown)
 

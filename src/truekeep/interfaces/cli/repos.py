@@ -51,7 +51,7 @@ def repos(ctx: click.Context, workspace: str | None) -> None:
     with ProgressDisplay("reading repositories and cards"):
         found, missing = open_workspace(ctx, workspace).repositories.count_cards()
     checkouts = [{**to_json(item), "cards": cards} for item, cards in found]
-    emit("repos", {"checkouts": checkouts, "unknown": missing}, _render_checkouts(found, missing))
+    emit("repos", {"checkouts": checkouts, "unknown": missing}, _render_checkouts(found, missing), is_long=True)
 
 
 def _render_checkouts(found: Sequence[tuple[Checkout, int]], missing: dict[str, int]) -> Iterator[Shown]:
@@ -62,7 +62,7 @@ def _render_checkouts(found: Sequence[tuple[Checkout, int]], missing: dict[str, 
         ]
         yield Table(("repository", "cards", "kind", "folder"), rows)
     else:
-        yield 'no checkouts are known: add patterns such as "~/repos/*" to repositories in .truekeep/config.toml'
+        yield "no checkouts are known: name them, as in `truekeep config set repositories '~/repos/*'`"
     for name, count in sorted(missing.items()):
         told = f"no checkout of {name} here ({many(count, 'card')}): add its folder to verify.checkouts"
         yield style(told, fg="yellow")

@@ -72,7 +72,7 @@ def list_(opened: Workspace, **chosen: str | None) -> None:
     """
     with ProgressDisplay("reading drafts"):
         drafts, total = opened.review.find(DraftFilter(**chosen))
-    emit("review-list", {"drafts": drafts}, _render_list(drafts, total))
+    emit("review-list", {"drafts": drafts}, _render_list(drafts, total), is_long=True)
 
 
 def _render_list(drafts: Sequence[ListedDraft], total: int) -> Iterator[Shown]:
@@ -125,7 +125,7 @@ def show(opened: Workspace, draft: str, target: str) -> None:
     text = found.body.decode("utf-8", "replace")
     shown = _ShownDraft(found, opened.review.outdated(found), proposal.decision, proposal.difference, text)
     lines = [style(found.id, bold=True), *_render_proposal(proposal, shown.outdated), *_render_original(found)]
-    emit("review-show", shown, lines)
+    emit("review-show", shown, lines, is_long=True)
 
 
 def _render_proposal(proposal: Proposal, outdated: Sequence[str]) -> Iterator[Shown]:

@@ -212,7 +212,7 @@ def get(opened: Workspace, path: str, first: int | None, lines: int | None) -> N
     Example: truekeep get memory/cards/staging-proxy.md#L5-L9
     """
     excerpt = opened.search.get(path, first=first, lines=lines)
-    emit("get", excerpt, _render_excerpt(excerpt))
+    emit("get", excerpt, _render_excerpt(excerpt), is_long=True)
 
 
 def _render_excerpt(excerpt: Excerpt) -> Iterator[Shown]:

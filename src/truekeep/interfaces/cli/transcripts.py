@@ -93,7 +93,7 @@ def list_(opened: Workspace | None, harness: str | None, repository: str, since:
         if harness or repository or since
         else "no sessions archived yet; run `truekeep transcripts sync`"
     )
-    emit("transcripts-list", {"sessions": found}, [_table(found)] if found else [nothing])
+    emit("transcripts-list", {"sessions": found}, [_table(found)] if found else [nothing], is_long=True)
 
 
 def _table(found: Sequence[StoredSession]) -> Table:
@@ -133,7 +133,7 @@ def show(opened: Workspace | None, session: str, turns: str) -> None:
         for number, turn in chosen
     ]
     data = {**to_json(told.kept), "forked_from": told.parent, "dialogue": dialogue}
-    emit("transcripts-show", data, _render_conversation(told, chosen))
+    emit("transcripts-show", data, _render_conversation(told, chosen), is_long=True)
 
 
 def _render_conversation(told: Conversation, chosen: Sequence[tuple[int, Turn]]) -> Iterator[Shown]:

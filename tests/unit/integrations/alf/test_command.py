@@ -301,7 +301,7 @@ def test_repositories_are_named_after_an_import(shell: Shell, archive: str) -> N
     assert "wrote .truekeep/config.toml" in shell("init", "back", "--repo", "~/repos/*")[1]
     assert 'repositories = ["~/repos/*"]' in config.read_text()
     before = config.read_bytes()
-    assert "add yours there" in shell("init", "back", "--repo", "~/src/*")[1]
+    assert "truekeep config get repositories" in shell("init", "back", "--repo", "~/src/*")[1]
     assert config.read_bytes() == before
 
 
