@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
-.PHONY: all demo check test harnesses lint bench docs shown shots walk package constraints clean
+.PHONY: all demo check test harnesses lint bench docs shown shots walk site package constraints clean
 all: lint test
 
 $(BIN)/python:
@@ -53,6 +53,10 @@ shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
 
 walk: $(VENV)/.ready-dev  # docs/walk.md, from a walk through all of it; `make harnesses` first
 	@$(BIN)/python -m tests.support.walk docs
+
+site: $(VENV)/.ready-dev  # the documentation as a website, in build/site; every link is followed
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[site]'
+	@$(BIN)/python -m tools.docs_site
 
 package: $(VENV)/.ready-dev  # the wheel and the sdist, in dist/; checked, and installed from the package index
 	@rm -rf dist
