@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
-.PHONY: all demo check test harnesses lint bench docs shown shots walk site package constraints clean
+.PHONY: all demo check test harnesses lint bench docs shown shots recording walk site package constraints clean
 all: lint test
 
 $(BIN)/python:
@@ -50,6 +50,9 @@ shown: docs  # what README.md and docs/ show, run again: outputs, and the shapes
 
 shots: $(VENV)/.ready-dev  # the pictures of docs/pages.md, by Chromium
 	@$(BIN)/python -m tools.shots
+
+recording: $(VENV)/.ready-dev  # the recording in README.md
+	@$(BIN)/python -m tools.recording
 
 walk: $(VENV)/.ready-dev  # docs/walk.md, from a walk through all of it; `make harnesses` first
 	@$(BIN)/python -m tests.support.walk docs

@@ -126,11 +126,10 @@ class Stage:
     def memory(self) -> Path:
         return self.home / ".openclaw" / "workspace" / "memory"
 
-    def run(self, line: str, at: str = ".", *, machine: str = "desk", is_merged: bool = True) -> str:
-        """What a line of shell says, with the paths that ada sees."""
-        home = self._home(machine)
+    def environment(self, machine: str) -> dict[str, str]:
+        """The variables that a shell of ada has there."""
         environment = {
-            "HOME": str(home),
+            "HOME": str(self._home(machine)),
             "USER": "ada",
             "LOGNAME": "ada",
             "PATH": f"{self.base / 'bin'}:{Path(sys.executable).parent}:/usr/bin:/bin",
@@ -144,11 +143,16 @@ class Stage:
         }
         for name in ("AUTHOR", "COMMITTER"):
             environment |= {f"GIT_{name}_NAME": "ada", f"GIT_{name}_EMAIL": "ada@example.invalid"}
+        return environment
+
+    def run(self, line: str, at: str = ".", *, machine: str = "desk", is_merged: bool = True) -> str:
+        """What a line of shell says, with the paths that ada sees."""
+        home = self._home(machine)
         errors = subprocess.STDOUT if is_merged else subprocess.PIPE
         done = subprocess.run(
             ["sh", "-c", line.replace("/srv/", f"{self.base}/")],
             cwd=home / at,
-            env=environment,
+            env=self.environment(machine),
             stdout=subprocess.PIPE,
             stderr=errors,
             text=True,
@@ -245,13 +249,39 @@ def play(stage: Stage) -> None:
     _split(stage)
 
 
-def _begin(stage: Stage) -> None:
+def begin_shop(stage: Stage) -> None:
+    """The two repositories, with the code of carts in one."""
     for name in ("shop", "billing"):
         stage.run(
             f"git init -q repos/{name} && git -C repos/{name} remote add origin https://git.example/acme/{name}.git"
         )
     stage.write("repos/shop/app/carts.py", _CARTS)
     stage.commit("shop", "Carts in Redis")
+
+
+def write_poisoned_handoff(stage: Stage) -> None:
+    poisoned = (ROOT / "demo" / "2026-11-14-1015-invoice-export.md").read_text(encoding="utf-8")
+    stage.write("repos/billing/.codex/memory-handoffs/2026-11-14-1015-invoice-export.md", poisoned)
+
+
+def write_carts_card(stage: Stage) -> None:
+    stage.write(
+        ".openclaw/workspace/memory/cards/carts.md",
+        "---\ntopic: How carts are kept\ncategory: project-context\ntags: [carts]\n"
+        f"created: {_DAY}\nupdated: {_DAY}\nrepository: git.example/acme/shop\n---\n\n"
+        "- `load_cart` is defined in `app/carts.py`; the lifetime is `CART_TTL`.\n"
+        "- Two carts meet in `merge_carts` (`app/carts.py:10`).\n",
+    )
+
+
+def move_carts(stage: Stage) -> None:
+    stage.run("git mv app/carts.py app/baskets.py", "repos/shop")
+    stage.write("repos/shop/app/baskets.py", _BASKETS)
+    stage.commit("shop", "Carts are baskets now; merging went to the client")
+
+
+def _begin(stage: Stage) -> None:
+    begin_shop(stage)
     stage.show("init")
     stage.tell("init /srv/another")
     stage.tell("config list --all")
@@ -267,8 +297,7 @@ def _begin(stage: Stage) -> None:
 
 def _handoffs(stage: Stage) -> None:
     stage.show("handoff-new", at="repos/shop")
-    poisoned = (ROOT / "demo" / "2026-11-14-1015-invoice-export.md").read_text(encoding="utf-8")
-    stage.write("repos/billing/.codex/memory-handoffs/2026-11-14-1015-invoice-export.md", poisoned)
+    write_poisoned_handoff(stage)
     stage.show("handoff-list", "handoff-lint", at="repos/billing")
     stage.tell("handoff list", "repos/shop")
     stage.tell("handoff lint", "repos/billing")
@@ -318,17 +347,9 @@ def _recall(stage: Stage) -> None:
 
 
 def _truth(stage: Stage) -> None:
-    stage.write(
-        ".openclaw/workspace/memory/cards/carts.md",
-        "---\ntopic: How carts are kept\ncategory: project-context\ntags: [carts]\n"
-        f"created: {_DAY}\nupdated: {_DAY}\nrepository: git.example/acme/shop\n---\n\n"
-        "- `load_cart` is defined in `app/carts.py`; the lifetime is `CART_TTL`.\n"
-        "- Two carts meet in `merge_carts` (`app/carts.py:10`).\n",
-    )
+    write_carts_card(stage)
     stage.show("claims", "verify-all")
-    stage.run("git mv app/carts.py app/baskets.py", "repos/shop")
-    stage.write("repos/shop/app/baskets.py", _BASKETS)
-    stage.commit("shop", "Carts are baskets now; merging went to the client")
+    move_carts(stage)
     stage.show("verify", "search-told", "resolve", "repos", "verify-fix")
     stage.tell("verify")
     stage.tell("verify --list-claims memory/cards/carts.md", ".openclaw/workspace")
