@@ -10,14 +10,13 @@ import os
 import pty
 import re
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
-from rich.color import ColorTriplet
+from rich.color_triplet import ColorTriplet
 from rich.style import Style
 from rich.terminal_theme import MONOKAI
 from rich.text import Text
@@ -194,4 +193,4 @@ def _hex(colour: ColorTriplet) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
