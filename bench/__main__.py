@@ -30,6 +30,7 @@ BENCHES = {  # name → the module with its main(options)
     "hooks": "bench.hooks",
     "recall-quality": "bench.recall_quality",
     "recall-speed": "bench.recall_speed",
+    "outcome": "bench.outcome.run",
     "truth": "bench.truth.run",
     "truth-speed": "bench.truth_speed",
     "transcripts": "bench.transcripts",
@@ -44,7 +45,7 @@ BENCHES = {  # name → the module with its main(options)
     "year": "bench.year",
     "soak": "bench.soak",
 }
-ALONE = ("truth", "real", "check", "year", "soak")  # a quarter of an hour and more: only when it is named
+ALONE = ("outcome", "truth", "real", "check", "year", "soak")  # a quarter of an hour and more: only when it is named
 USAGE = f"usage: python -m bench [{'|'.join(BENCHES)} …] [--json FILE], or one of them with its options (--help)"
 
 

@@ -1,0 +1,118 @@
+"""What an agent does with the names in an answer: as it stands, after a plain check, or by truekeep's verdicts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple
+
+from bench.truth.documents import KINDS, PAST, PATH, SPAN, is_told, iter_paths, iter_spans
+from bench.truth.judge import GONE, MOVED, TRUE, Fact
+from bench.truth.world import World
+
+READ = 4_000  # characters of an answer that an agent reads
+WITHHELD = ""  # the agent is told not to rely on it
+
+
+class Name(NamedTuple):
+    """A name in an answer whose fate git knows."""
+
+    text: str
+    fact: Fact
+    verdict: Mapping[str, Any] | None  # truekeep's, of this name in this hit
+
+
+@dataclass(slots=True)
+class Count:
+    """What came of the names that an agent met."""
+
+    false: int = 0  # acted on although it is gone, or on the old place of what moved
+    true: int = 0  # acted on, and it is so
+    withheld: int = 0  # not acted on although it is so
+    spared: int = 0  # not acted on, and it is not so
+    arrived: int = 0  # moved, and acted on at the new place
+    read: int = 0  # characters
+
+    def add(self, other: Count) -> None:
+        for field in fields(self):
+            setattr(self, field.name, getattr(self, field.name) + getattr(other, field.name))
+
+
+def known_names(facts: Sequence[Fact]) -> dict[str, Fact]:
+    return {fact.text: fact for fact in facts if fact.kind in KINDS and "base name" not in fact.flags}
+
+
+def names_of(answer: Mapping[str, Any], known: Mapping[str, Fact]) -> tuple[list[Name], int]:
+    """The names in the first characters of an answer, each once, and how many characters these are."""
+    found: dict[str, Name] = {}
+    left = READ
+    for hit in answer["hits"]:
+        text = hit["text"][:left]
+        left -= len(text)
+        for name in _names_of_hit(text, hit, known):
+            found.setdefault(name.text, name)
+        if left <= 0:
+            break
+    return list(found.values()), READ - left
+
+
+def _names_of_hit(text: str, hit: Mapping[str, Any], known: Mapping[str, Fact]) -> Iterator[Name]:
+    lines = text.split("\n")
+    verdicts = {_plain(verdict["text"]): verdict for verdict in hit.get("verdicts") or ()}
+    for at, span in (*iter_spans(lines), *iter_paths(lines)):
+        fact = known.get(span) or known.get(_plain(span))
+        if fact is not None and is_told(fact, span) and not is_of_other_times(lines[at - 1]):
+            yield Name(_plain(span), fact, verdicts.get(_plain(span)))
+
+
+def is_of_other_times(line: str) -> bool:
+    """Whether a line says that it is about the past, a plan or an example; words within names do not count."""
+    return PAST.search(PATH.sub("", SPAN.sub("", line))) is not None
+
+
+def _plain(text: str) -> str:
+    return text.removesuffix("()").removeprefix("./").rstrip("/")
+
+
+def as_written(name: Name) -> str:
+    return name.text
+
+
+def by_truekeep(name: Name) -> str:
+    verdict = name.verdict or {}
+    if verdict.get("verdict") == "gone":
+        return WITHHELD
+    if verdict.get("verdict") == "moved":
+        return str(verdict.get("place") or WITHHELD)
+    return name.text
+
+
+def plain_check(world: World) -> Callable[[Name], str]:
+    """What a careful person scripts in a minute: the path exists, or the word is somewhere in the code."""
+    paths = {*world.paths, *world.folders}
+    words = frozenset(re.findall(r"\w+", world.everything["product"] + world.everything["test"]))
+
+    def check(name: Name) -> str:
+        if name.fact.kind in ("path", "directory"):
+            return name.text if name.text in paths else WITHHELD
+        parts = re.findall(r"\w+", name.text)
+        return name.text if parts and parts[-1] in words else WITHHELD
+
+    return check
+
+
+def judge_act(name: Name, acted_on: str) -> Count:
+    fact = name.fact
+    if fact.verdict == TRUE:
+        return Count(true=1) if acted_on == name.text else Count(withheld=1)
+    if acted_on == WITHHELD:
+        return Count(spared=1)
+    if (
+        fact.verdict == MOVED
+        and acted_on != name.text
+        and re.split(r":\d|#L", acted_on)[0] == fact.where.partition(":")[0]
+    ):
+        return Count(arrived=1)
+    assert fact.verdict in (MOVED, GONE)
+    return Count(false=1)

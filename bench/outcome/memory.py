@@ -1,0 +1,64 @@
+"""The memory of a repository at one time, and the questions of a later one: what its people wrote, as they wrote it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.truth.documents import read_documents
+from bench.truth.git import Git
+from bench.truth.judge import Judge
+
+COMMITS = 300  # messages before that time
+QUESTIONS = 24
+MONTH = 2_629_800  # seconds
+ASKED_WITHIN = 3 * MONTH  # after the world's commit: what people worked on next
+_PREFIX = re.compile(r"^(\[[^\]]*\]|\w+(\([^)]*\))?!?:)\s*")
+_SUFFIX = re.compile(r"\s*(\(#\d+\)|#\d+)\s*$")
+_MERGE = re.compile(r"^(merge|revert|bump|release|v?\d+\.\d+|chore\(deps|build\(deps|update dependency)", re.IGNORECASE)
+
+
+def write_memory(judge: Judge, repository: str, folder: Path) -> None:
+    """Documents of the old commit as memory documents, and the messages of the commits before it as daily logs."""
+    git, commit = judge.old.git, judge.old.commit
+    day = git.day(commit)
+    front = f"---\nrepository: github.com/{repository}\ncreated: {day}\nupdated: {day}\n---\n\n"
+    for document in read_documents(judge):
+        name = document.path.rpartition(".")[0].replace("/", "-")
+        _write(folder / "memory" / "documents" / f"{name}.md", front + "\n".join(document.lines) + "\n")
+    for log_day, entries in _logs(git, commit).items():
+        text = f"# {log_day}\n\n## github.com/{repository}\n\n" + "".join(entries)
+        _write(folder / "memory" / f"{log_day}.md", text)
+
+
+def _logs(git: Git, commit: str) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    text = git.run("log", "--no-merges", f"-{COMMITS}", "--format=%x01%cs%x02%B", commit)
+    for record in text.split("\1")[1:]:
+        day, _, message = record.partition("\2")
+        lines = [line.rstrip() for line in message.strip().splitlines() if not re.match(r"[\w-]+-by: ", line)]
+        found[day].append("- " + "\n  ".join(lines[:12]).rstrip() + "\n")
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+
+
+def questions(git: Git, world: str, newest: str) -> list[str]:
+    """Subjects of commits after the world's, in the words of their authors: what an agent is asked to do next."""
+    until = git.when(world) + ASKED_WITHIN
+    text = git.run("log", "--no-merges", f"--until={until}", "--format=%s", f"{world}..{newest}")
+    found = dict.fromkeys(subjects_as_questions(text.splitlines()))
+    return sorted(found, key=lambda one: hashlib.sha256(one.encode()).digest())[:QUESTIONS]
+
+
+def subjects_as_questions(subjects: Sequence[str]) -> Iterator[str]:
+    for subject in subjects:
+        text = _SUFFIX.sub("", _PREFIX.sub("", subject)).strip()
+        if len(text.split()) >= 4 and not _MERGE.match(subject):
+            yield text
