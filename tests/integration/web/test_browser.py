@@ -182,6 +182,7 @@ def test_no_page_is_wider_than_a_phone(server: Server, browser: Browser, shop: P
             more = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             if more > 1:
                 wide[name] = more
+            assert page.evaluate("(nav => nav.scrollWidth - nav.clientWidth)(document.querySelector('nav'))") <= 1, name
             small = page.eval_on_selector_all(
                 "button, .button, nav a",
                 "all => all.filter(one => one.offsetHeight && one.offsetHeight < 24).map(one => one.innerText)",
