@@ -59,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for months, arm, count in measure(repository, clone):
                 counts[Key(half, months, arm)].add(count)
         except Incomplete as problem:
-            print(f"{repository}: left out; {problem}")
+            print(f"{repository}: left out; {str(problem).splitlines()[0]}")
             continue
         ran[half] += 1
         print(f"{repository}: {time.monotonic() - began:.0f} s", flush=True)
