@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
-.PHONY: all demo check test harnesses lint bench docs shown shots recording walk site package constraints clean
+.PHONY: all demo check test harnesses lint bench docs shown shots recording walk site package deb constraints clean
 all: lint test
 
 $(BIN)/python:
@@ -65,6 +65,9 @@ package: $(VENV)/.ready-dev  # the wheel and the sdist, in dist/; checked, and i
 	@rm -rf dist
 	@SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m hatchling build -t sdist -t wheel -d dist
 	@TRUEKEEP_TEST_INDEX=1 $(BIN)/python -m pytest tests/integration/test_package.py
+
+deb: $(VENV)/.ready-dev  # a Debian package for this Debian's Python, in dist/
+	@$(BIN)/python -m tools.deb
 
 constraints: $(VENV)/.ready-dev  # the newest versions that fit pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
-from bench.truth.documents import KINDS, PAST, PATH, SPAN, is_told, iter_paths, iter_spans
+from bench.truth.documents import KINDS, PAST, PATH, SHAPED, SPAN, is_told, iter_paths, iter_spans
 from bench.truth.judge import GONE, MOVED, TRUE, Fact
 from bench.truth.world import World
 
@@ -60,10 +60,18 @@ def names_of(answer: Mapping[str, Any], known: Mapping[str, Fact]) -> tuple[list
 def _names_of_hit(text: str, hit: Mapping[str, Any], known: Mapping[str, Fact]) -> Iterator[Name]:
     lines = text.split("\n")
     verdicts = {_plain(verdict["text"]): verdict for verdict in hit.get("verdicts") or ()}
-    for at, span in (*iter_spans(lines), *iter_paths(lines)):
+    for at, span in (*iter_spans(lines), *iter_paths(lines), *_iter_words(lines)):
         fact = known.get(span) or known.get(_plain(span))
         if fact is not None and is_told(fact, span) and not is_of_other_times(lines[at - 1]):
             yield Name(_plain(span), fact, verdicts.get(_plain(span)))
+
+
+def _iter_words(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Words that only code has, as notes and messages of commits name them without marks: load_cart, CartStore."""
+    for number, line in enumerate(lines, start=1):
+        for word in re.findall(r"[\w.]*\w", PATH.sub(" ", SPAN.sub(" ", line))):
+            if SHAPED.fullmatch(word):
+                yield number, word
 
 
 def is_of_other_times(line: str) -> bool:

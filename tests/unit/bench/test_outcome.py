@@ -46,6 +46,11 @@ def test_names_are_read_once_and_only_in_the_first_characters() -> None:
     assert (names, read) == ([], READ)
 
 
+def test_names_without_marks_count() -> None:
+    names, _ = names_of(answer("merge_carts loses the last item; merging is slow"), known_names([LOST]))
+    assert [name.text for name in names] == ["merge_carts"]
+
+
 def test_lines_about_other_times_are_left_out() -> None:
     assert names_of(answer("`merge_carts()` was removed."), known_names([LOST]))[0] == []
 
