@@ -108,6 +108,7 @@ class SyncConfig(NamedTuple):
     """What the copies on other machines do not get."""
 
     private: tuple[str, ...] = ()  # patterns of files that stay on the canonical host
+    public: tuple[str, ...] = ()  # of files that are sent as they are, though private files say the same
 
 
 class Config(NamedTuple):
@@ -192,6 +193,7 @@ repositories = [{repositories}]
 [sync]
 # private = []              # files that copies on other machines never get, such as "memory/diary/", "salary*.md";
 #                           # SOUL.md and any USER.md but your own stay here anyway
+# public = []               # files that are sent whole, also where they say what a private file says
 """
 
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,14 +22,15 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, own_state, person
 from truekeep.core.memory_copy import EVERY_MINUTES
 from truekeep.core.state_dir import STATE
+from truekeep.handoffs.sync.publication_choice import Choice, MemorySource
 from truekeep.handoffs.sync.publication_store import (
     Describe,
     HostIdentity,
-    MemorySource,
     Publication,
     PublicationStore,
     published_sequence,
 )
+from truekeep.handoffs.sync.published_facts import shared_origins, shared_verdicts
 from truekeep.handoffs.sync.receipts import read_signer
 from truekeep.memory.file_scan import iter_files, stat_of, store_of
 from truekeep.verify.claim import VERSION
@@ -95,17 +96,27 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = (), route: 
         store = PublicationStore(folder / key)
         patterns = (*context.config.sync.private, *withheld)
         described: dict[str, Describe] = {
-            f"{STATE}/known-verdicts.json": lambda paths: _json(_verdicts(workspace, paths)),
-            f"{STATE}/known-origins.json": lambda paths: _json(_origins(workspace, paths)),
+            f"{STATE}/known-verdicts.json": lambda choice: _json(_verdicts(workspace, choice)),
+            f"{STATE}/known-origins.json": lambda choice: _json(_origins(workspace, choice)),
             f"{STATE}/known-settings.json": lambda _: _json(_settings(workspace)),
         }
         served = _read_served(folder)
         after = _last_of_others(folder, key) if served.get(route) != key else 0
-        sources = iter_sources(workspace)
-        published = store.publish(sources, described, patterns, host, signer, at=context.stamp(), after=after)
+        sources, public = iter_sources(workspace), context.config.sync.public
+        published = store.publish(
+            sources, described, patterns, host, signer, at=context.stamp(), after=after, public=public
+        )
         if served.get(route) != key:
             file_io.write_whole(folder / ROUTES, _json({**served, route: key}))
         return published
+
+
+def preview_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Choice:
+    """What would be published now for routes that withhold these files. Writes nothing."""
+    context = workspace.context
+    store = PublicationStore(published_folder(workspace.path) / _key(withheld))
+    config = context.config.sync
+    return store.choose(iter_sources(workspace), (*config.private, *withheld), config.public)[0]
 
 
 def _read_served(folder: Path) -> dict[str, object]:
@@ -169,23 +180,23 @@ def _json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _verdicts(workspace: Workspace, paths: Collection[str]) -> dict[str, object]:
-    """The stored verdicts of these memories, each with the digest of the text that it is about."""
-    rows = read_verdicts(str(workspace.state.path / "facts.sqlite"), paths)
-    return {"version": VERSION, "memories": rows}
+def _verdicts(workspace: Workspace, choice: Choice) -> dict[str, object]:
+    """The stored verdicts of the published memories, each with the digest of the text that it is about."""
+    rows = read_verdicts(str(workspace.state.path / "facts.sqlite"), choice.published)
+    return {"version": VERSION, "memories": shared_verdicts(rows, choice)}
 
 
-def _origins(workspace: Workspace, paths: Collection[str]) -> dict[str, object]:
-    """The repository and time of each line, for those of these memories of which only the ledger knows it."""
+def _origins(workspace: Workspace, choice: Choice) -> dict[str, list[object]]:
+    """The repository and time of each line, for those of the memories of which only the ledger knows it."""
     ledger = workspace.context.ledger
-    listed = sorted(paths)
+    listed = sorted(choice.published)
     documents = [path for path in listed if store_of(path) == "documents" and ledger.last_digest(path) is not None]
     repaired = ledger.last_repairs([path for path in listed if store_of(path) == "cards"])
-    found: dict[str, object] = {}
+    found: dict[str, list[object]] = {}
     for memory in workspace.verification.reader.read_all([*documents, *repaired]):
         if any(line != LineOrigin() for line in memory.lines):
             found[memory.path] = [digest_text(memory.text), list(memory.origin), [list(line) for line in memory.lines]]
-    return found
+    return shared_origins(found, choice)
 
 
 def _settings(workspace: Workspace) -> dict[str, object]:

@@ -34,6 +34,7 @@ class Contact(NamedTuple):
     memory: str = ""  # the state of memory that went or came, as its time; "" if none does by this route
     memory_files: int = 0
     memory_changed: int = 0
+    memory_masked: int = 0  # files of which lines stayed on the host
 
 
 class RouteHistory(NamedTuple):

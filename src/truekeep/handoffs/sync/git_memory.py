@@ -1,16 +1,19 @@
 """Memory on its way down by git: the branch truekeep/memory has the host's publication, and no history.
 
-Each state is one commit without a parent, so that what became private is not in the branch's history. The head is
-renewed at most every few minutes: until then nothing new is no push.
+Each state is one commit without a parent, so that what became private is not in the branch's history. The commits of
+earlier states are removed from truekeep's own repository when something became private; those on the remote are its
+own to remove. The head is renewed at most every few minutes: until then nothing new is no push.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from truekeep.core.errors import TruekeepError
 from truekeep.core.git import Git
 from truekeep.core.repository import GitFailed
-from truekeep.handoffs.sync.publication import HEAD, MAX_HEAD_BYTES, MAX_PACK_BYTES, OBJECTS
+from truekeep.handoffs.sync.publication import HEAD, MAX_HEAD_BYTES, MAX_PACK_BYTES, OBJECTS, parse_head
 from truekeep.handoffs.sync.publication_store import is_recent
 
 if TYPE_CHECKING:
@@ -20,6 +23,10 @@ if TYPE_CHECKING:
     from truekeep.handoffs.sync.via_git import Private, Tip
 
 BRANCH = "memory"
+_REMAINS = (
+    "something became private: it is in no branch any more, but git keeps commits that no branch has;"
+    " `git gc --prune=now` in the repository there removes them, at a hosting service its support does"
+)
 
 
 class GitPublication:
@@ -55,5 +62,12 @@ def push_published(private: Private, tips: Mapping[str, Tip], published: Publica
     ran = private.push(private.commit(tree, "", "Memory"), BRANCH, is_forced=True)
     if ran.ok:
         private.tidy()
-        return []
+        is_purge = private.forget_earlier(published.head.purged)
+        return [_REMAINS] if is_purge and tip is not None else []
     return [f"memory could not be pushed, so the copies on other machines stay as they are: {ran.last_words}"]
+
+
+def forget_received(private: Private, publication: GitPublication) -> None:
+    """Remove the commits of earlier states here, if something in them became private since."""
+    with suppress(TruekeepError):
+        private.forget_earlier(parse_head(publication.read_head() or b"").purged)

@@ -4,42 +4,146 @@ A pattern matches too much rather than too little: letter case and Unicode forms
 pattern without `/` matches a name in any folder, and one that matches a folder matches everything in it. A file that
 has the very bytes of a private file, now or at an earlier publication, is private as well: a renamed, copied or
 hard-linked file does not leave by its new name.
+
+What a private file says is recognised in others by its prints (`private_text`). Text that had left by a public file
+before a private one had it stays public; a file that is on the list of public ones is sent as it is.
 """
 
 from __future__ import annotations
 
 import fnmatch
+import struct
 import unicodedata
-from collections.abc import Mapping, Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+from truekeep.handoffs.sync.private_text import Print, prints_of
 
 ALWAYS = ("SOUL.md", "*/USER.md")  # a USER.md in a folder is another person's, or another agent's
 MAX_KNOWN = 50_000  # digests of private files that are remembered
+MAX_PRINTS = 2_000_000
+_PACKED = struct.Struct("<IQ")
 
 
-class PrivateFiles:
-    """The private files of one publication."""
+class FilePatterns:
+    """Patterns for paths."""
 
-    def __init__(self, patterns: Sequence[str], known: Mapping[str, str] | None = None) -> None:
-        """`known`: digests of earlier private files, with the path that each had."""
-        self._patterns = [_fold(pattern) for pattern in (*ALWAYS, *patterns) if pattern.strip("/ ")]
-        # What is not on the list any more is not private any more.
-        self.known = {digest: path for digest, path in (known or {}).items() if self.is_listed(path)}
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self.patterns = frozenset(_fold(pattern) for pattern in patterns if pattern.strip("/ "))
 
-    def is_listed(self, path: str) -> bool:
+    def match(self, path: str) -> bool:
         """True if a pattern matches a path, its name, or a folder above it."""
         parts = _fold(path).split("/")
         places = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
         return any(
             fnmatch.fnmatchcase(place, pattern) or ("/" not in pattern and fnmatch.fnmatchcase(part, pattern))
-            for pattern in self._patterns
+            for pattern in self.patterns
             for place, part in zip(places, parts, strict=True)
         )
 
-    def note(self, path: str, digest: str) -> None:
-        """Remember the content of a private file."""
-        self.known[digest] = path
+
+class PrivateFile(NamedTuple):
+    """What is remembered of a private file."""
+
+    stat: tuple[int, ...]  # empty: to be read again
+    prints: frozenset[Print]  # of its text now, and of earlier ones
+
+
+class PrivateNotes(NamedTuple):
+    """What an earlier publication knew of private files."""
+
+    known: Mapping[str, str] = {}  # digests of private files, with the path that each had
+    files: Mapping[str, PrivateFile] = {}
+    exempt: frozenset[Print] = frozenset()  # had left before a private file had them
+    patterns: tuple[str, ...] = ()
+    public: tuple[str, ...] = ()
+
+    def packed(self) -> dict[str, Any]:
+        files = {path: [file.stat, _pack(file.prints)] for path, file in self.files.items()}
+        return {**self._asdict(), "files": files, "exempt": _pack(self.exempt)}
+
+    @classmethod
+    def unpacked(cls, given: Mapping[str, Any]) -> PrivateNotes:
+        files = {str(path): PrivateFile(tuple(stat), _unpack(text)) for path, (stat, text) in given["files"].items()}
+        patterns, public = tuple(map(str, given["patterns"])), tuple(map(str, given["public"]))
+        return cls(dict(given["known"]), files, _unpack(given["exempt"]), patterns, public)
+
+
+class FoundPrivate(NamedTuple):
+    """A private file that is new or was edited."""
+
+    path: str
+    stat: tuple[int, ...]
+    digest: str
+    text: str
+
+
+class PrivateFiles:
+    """The private files of one publication."""
+
+    def __init__(self, patterns: Sequence[str], public: Sequence[str] = (), before: PrivateNotes | None = None) -> None:
+        self._before = before
+        notes = before or PrivateNotes()
+        self._listed, self._public = FilePatterns((*ALWAYS, *patterns)), FilePatterns(public)
+        # What is not on the list any more is not private any more.
+        self.known = {digest: path for digest, path in notes.known.items() if self.is_listed(path)}
+        self.files = {path: file for path, file in notes.files.items() if self.is_listed(path)}
+        self.exempt = set(notes.exempt)
+        self.later: set[Print] = set()  # new text of files that were private before
+        self.has_new_patterns = before is not None and not self._listed.patterns <= {*notes.patterns}
+        self.is_changed = before is None or self._settings != (notes.patterns, notes.public)
+
+    @property
+    def _settings(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        return tuple(sorted(self._listed.patterns)), tuple(sorted(self._public.patterns))
+
+    @property
+    def notes(self) -> PrivateNotes:
+        return PrivateNotes(self.known, self.files, frozenset(self.exempt), *self._settings)
+
+    def is_listed(self, path: str) -> bool:
+        return self._listed.match(path)
+
+    def is_public(self, path: str) -> bool:
+        """True for a file that the owner sends as it is, whatever private files say."""
+        return bool(self._public.patterns) and self._public.match(path)
+
+    def is_current(self, path: str, stat: tuple[int, ...]) -> bool:
+        """True if the file is as it was when it was read last."""
+        return path in self.files and self.files[path].stat == stat
+
+    def note(self, file: FoundPrivate, *, was_published: Callable[[FoundPrivate, Collection[Print]], bool]) -> None:
+        """Remember a private file. `was_published`: whether its text had left before it became private."""
+        prints = prints_of(file.text, file.path)
+        known = self.files.get(file.path)
+        fresh = prints - (known.prints if known is not None else set()) - self._all_before
+        if known is None and (self._is_newly_listed(file.path) or was_published(file, prints)):
+            self.exempt -= prints
+        else:
+            self.later |= fresh
+        self.is_changed |= bool(fresh) or known is None
+        self.files[file.path] = PrivateFile(file.stat, frozenset(prints | (known.prints if known else set())))
+        self.known[file.digest] = file.path
         while len(self.known) > MAX_KNOWN:
             del self.known[next(iter(self.known))]
+
+    @cached_property
+    def _all_before(self) -> set[Print]:
+        return {mark for file in self._before.files.values() for mark in file.prints} if self._before else set()
+
+    def _is_newly_listed(self, path: str) -> bool:
+        return self._before is None or not FilePatterns(self._before.patterns).match(path)
+
+    def prints(self) -> dict[Print, str]:
+        """What must not leave, with the file that says it."""
+        found: dict[Print, str] = {}
+        for path, file in self.files.items():
+            for mark in file.prints:
+                if mark not in self.exempt and len(found) < MAX_PRINTS:
+                    found.setdefault(mark, path)
+        return found
 
     def same_as(self, digest: str, size: int) -> str:
         """The private file with the same content; "" if there is none. Empty files are not compared."""
@@ -48,3 +152,11 @@ class PrivateFiles:
 
 def _fold(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).removeprefix("./").strip("/")
+
+
+def _pack(prints: Collection[Print]) -> str:
+    return b64encode(b"".join(_PACKED.pack(*item) for item in sorted(prints))).decode()
+
+
+def _unpack(text: str) -> frozenset[Print]:
+    return frozenset(_PACKED.iter_unpack(b64decode(text)))

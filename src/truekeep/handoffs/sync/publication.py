@@ -62,6 +62,7 @@ class PublicationManifest(NamedTuple):
 
     files: tuple[PublishedFile, ...]
     packs: tuple[tuple[str, int], ...]  # digest and size of each
+    purged: int = 0  # changes when something that had been published became private: then every copy is made anew
 
 
 class Head(NamedTuple):
@@ -77,7 +78,7 @@ class Head(NamedTuple):
     manifest: str
     size: int  # of the manifest
     files: int
-    private: int
+    private: int  # 1 if something stayed there, and not how much
     purged: int  # the last number with which something that had been published became private; 0: never
     key: str
     signature: str = ""
@@ -138,7 +139,8 @@ def digest_of(data: bytes) -> str:
 
 
 def render_manifest(manifest: PublicationManifest) -> bytes:
-    given = {"format": PUBLICATION, "packs": manifest.packs, "files": [list(file) for file in manifest.files]}
+    files = [list(file) for file in manifest.files]
+    given = {"format": PUBLICATION, "purged": manifest.purged, "packs": manifest.packs, "files": files}
     return zlib.compress(json.dumps(given, separators=(",", ":")).encode(), 6)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -20,8 +20,7 @@ from truekeep import __version__
 from truekeep.core import file_io
 from truekeep.core.errors import BadSetup, TruekeepError
 from truekeep.core.formats import PUBLICATION
-from truekeep.core.model import REVIEW
-from truekeep.handoffs.sync.private_files import PrivateFiles
+from truekeep.handoffs.sync.private_files import PrivateFiles, PrivateNotes
 from truekeep.handoffs.sync.publication import (
     HEAD,
     OBJECTS,
@@ -31,13 +30,12 @@ from truekeep.handoffs.sync.publication import (
     PublishedFile,
     UnusablePublication,
     digest_of,
-    is_memory_path,
     parse_head,
     render_manifest,
     render_pack,
 )
+from truekeep.handoffs.sync.publication_choice import Choice, ChosenFile, Masked, MemorySource, Withheld, choose_files
 from truekeep.handoffs.sync.receipts import Signer
-from truekeep.memory.file_scan import FileStat, is_settled
 
 RENEW_SECONDS = 300  # a head that is not older is not sent again for its time alone
 NOTES = "notes.json"
@@ -47,16 +45,8 @@ _MOST_PACKS = 24
 _MAX_DEAD_SHARE = 0.3
 
 
-class MemorySource(NamedTuple):
-    """One file that may be published."""
-
-    path: str
-    stat: FileStat
-    read: Callable[[], bytes | None]  # None: gone, or not a regular file any more
-
-
-Describe = Callable[[Collection[str]], bytes]
-"""Makes a file for the publication, about the files with these paths and no others."""
+Describe = Callable[[Choice], bytes]
+"""Makes a file for the publication, about the files that are published and no others."""
 
 
 class HostIdentity(NamedTuple):
@@ -67,13 +57,6 @@ class HostIdentity(NamedTuple):
     generation: int
 
 
-class Withheld(NamedTuple):
-    """A file that stays on the host although no pattern names it."""
-
-    path: str
-    same_as: str
-
-
 class Publication(NamedTuple):
     """What is published now."""
 
@@ -82,6 +65,7 @@ class Publication(NamedTuple):
     objects: tuple[str, ...]  # of this state, the manifest last
     private: tuple[str, ...]
     withheld: tuple[Withheld, ...]
+    masked: tuple[Masked, ...]
 
 
 def has_state(head: bytes | None, published: Publication) -> bool:
@@ -114,21 +98,19 @@ def published_sequence(folder: Path) -> int:
         return 0
 
 
-class _Known(NamedTuple):
-    """A file of the last publication."""
-
-    stat: tuple[int, ...]
-    digest: str
-    size: int
-    mtime_ns: int
-
-
 class PublicationStore:
     """The publications of one host for machines that get the same files."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._notes = _read_notes(folder / NOTES)
+
+    def choose(
+        self, sources: Iterable[MemorySource], patterns: Sequence[str], public: Sequence[str] = ()
+    ) -> tuple[Choice, PrivateFiles]:
+        """What would be published of these sources now. Writes nothing."""
+        private = PrivateFiles(patterns, public, self._notes.private if self._notes.sequence else None)
+        return choose_files(sources, private, self._notes.files, self._unpack), private
 
     def publish(
         self,
@@ -140,6 +122,7 @@ class PublicationStore:
         *,
         at: str,
         after: int = 0,
+        public: Sequence[str] = (),
     ) -> Publication:
         """Publish the state that these sources give. The caller keeps other truekeeps from writing meanwhile.
 
@@ -147,80 +130,47 @@ class PublicationStore:
         may have a state of another folder, with numbers up to this one. What that had and this has not may be private.
         """
         file_io.make_private(self.folder / OBJECTS)
-        private = PrivateFiles(patterns, self._notes.private)
-        listed = list(sources)
-        kept = [source for source in listed if private.is_listed(source.path)]
-        for source in kept:
-            data = source.read()
-            if data:
-                private.note(source.path, digest_of(data))
-        files, contents, withheld = self._read(
-            [source for source in listed if not private.is_listed(source.path)], private
-        )
-        self._describe(described, files, contents)
-        if not self._notes.sequence:  # nobody knows what the machines have
+        choice, private = self.choose(sources, patterns, public)
+        files, contents = choice.published, choice.contents
+        self._describe(described, choice, files, contents)
+        before = self._notes
+        if not before.sequence:  # nobody knows what the machines have
             after = max(after, published_sequence(self.folder))
-        is_purge = (
-            after > 0
-            or not self._notes.sequence
-            or any(path not in files and private.is_listed(path) for path in self._notes.files)
-            or any(private.same_as(known.digest, known.size) for known in self._notes.files.values())
-        )
+        is_purge = after > 0 or not before.sequence or choice.is_purge
         packs = self._pack(files, contents, is_purge=is_purge)
-        manifest = PublicationManifest(tuple(_located(files, packs)), tuple((pack.name, pack.size) for pack in packs))
-        raw = render_manifest(manifest)
+        located, names = tuple(_located(files, packs)), tuple((pack.name, pack.size) for pack in packs)
+        mark, raw = before.mark, render_manifest(PublicationManifest(located, names, before.mark))
+        if is_purge:  # a state of its own, so that every copy is made anew
+            mark = max(before.sequence + 1, after + 1, _seconds(at))
+            raw = render_manifest(PublicationManifest(located, names, mark))
         sequence = self._next_sequence(digest_of(raw), at, after)
+        stays = len(choice.private) + len(choice.withheld) + len(choice.masked)
         head = Head(
             PUBLICATION, __version__, host.name, host.id, host.generation, sequence, at, digest_of(raw), len(raw),
-            len(files), len(kept) + len(withheld), sequence if is_purge else self._notes.purged, signer.public,
+            len(files), min(1, stays), sequence if is_purge else before.purged, signer.public,
         ).signed(signer)  # fmt: skip
         self._write(raw, head)
-        before = self._notes
-        self._notes = _Notes(sequence, head.purged, files, packs, private.known, _names(packs, head.manifest))
+        self._notes = _Notes(
+            sequence, head.purged, mark, choice.files, packs, private.notes, _names(packs, head.manifest)
+        )
         _write_notes(self.folder / NOTES, self._notes)
         self._drop_unused({*self._notes.objects, *(() if is_purge else before.objects)})
-        return Publication(
-            self.folder, head, self._notes.objects, tuple(sorted(source.path for source in kept)), tuple(withheld)
-        )
-
-    def _read(
-        self, sources: Sequence[MemorySource], private: PrivateFiles
-    ) -> tuple[dict[str, _Known], dict[str, bytes], list[Withheld]]:
-        """The files to publish, the contents that are new, and what is withheld for its content."""
-        files: dict[str, _Known] = {}
-        contents: dict[str, bytes] = {}
-        withheld: list[Withheld] = []
-        packed = {digest for pack in self._notes.packs for digest in pack.digests}
-        for source in sources:
-            if not is_memory_path(source.path) or source.path.startswith(f"{REVIEW}/"):
-                continue
-            known = self._notes.files.get(source.path)
-            if known is None or known.stat != tuple(source.stat):
-                data = source.read()
-                if data is None:
-                    continue
-                known = _known(source, data)
-                if known.digest not in packed:
-                    contents[known.digest] = data
-            if same := private.same_as(known.digest, known.size):
-                withheld.append(Withheld(source.path, same))
-                contents.pop(known.digest, None)
-                continue
-            files[source.path] = known
-        return files, contents, withheld
+        return Publication(self.folder, head, self._notes.objects, choice.private, choice.withheld, choice.masked)
 
     def _describe(
-        self, described: Mapping[str, Describe], files: dict[str, _Known], contents: dict[str, bytes]
+        self,
+        described: Mapping[str, Describe],
+        choice: Choice,
+        files: dict[str, ChosenFile],
+        contents: dict[str, bytes],
     ) -> None:
         """Add what is told of the files."""
-        paths = set(files)
         for path, describe in described.items():
-            data = describe(paths)
-            known = _Known((), digest_of(data), len(data), 0)
-            files[path] = known
-            contents[known.digest] = data
+            data = describe(choice)
+            files[path] = ChosenFile((), digest_of(data), digest_of(data), len(data), 0)
+            contents[digest_of(data)] = data
 
-    def _pack(self, files: Mapping[str, _Known], contents: dict[str, bytes], *, is_purge: bool) -> list[_Pack]:
+    def _pack(self, files: Mapping[str, ChosenFile], contents: dict[str, bytes], *, is_purge: bool) -> list[_Pack]:
         """The packs that have everything: earlier ones that are still good, and new ones."""
         live = {known.digest for known in files.values()}
         good = [pack for pack in self._notes.packs if not _is_stale(pack, live, is_purge=is_purge)]
@@ -291,19 +241,14 @@ class _Notes(NamedTuple):
 
     sequence: int = 0
     purged: int = 0
-    files: Mapping[str, _Known] = {}
+    mark: int = 0  # of the last purge, in the manifest
+    files: Mapping[str, ChosenFile] = {}
     packs: Sequence[_Pack] = ()
-    private: Mapping[str, str] = {}
+    private: PrivateNotes = PrivateNotes()
     objects: tuple[str, ...] = ()
 
 
-def _known(source: MemorySource, data: bytes) -> _Known:
-    size, mtime_ns, ctime_ns, _ = source.stat
-    is_sure = is_settled(mtime_ns, ctime_ns) and size == len(data)
-    return _Known(tuple(source.stat) if is_sure else (), digest_of(data), len(data), max(0, mtime_ns))
-
-
-def _located(files: Mapping[str, _Known], packs: Sequence[_Pack]) -> Iterator[PublishedFile]:
+def _located(files: Mapping[str, ChosenFile], packs: Sequence[_Pack]) -> Iterator[PublishedFile]:
     places = {digest: number for number, pack in enumerate(packs) for digest in pack.digests}
     for path in sorted(files):
         known = files[path]
@@ -353,17 +298,14 @@ def _read_notes(path: Path) -> _Notes:
     """The notes of the last publication; none if they cannot be read: then everything is read and packed again."""
     try:
         given = json.loads(file_io.read_regular(path, follow=False))
-        files = {
-            str(name): _Known(tuple(stat), str(digest), int(size), int(mtime_ns))
-            for name, (stat, digest, size, mtime_ns) in given["files"].items()
-        }
+        files = {str(name): ChosenFile(tuple(stat), *rest) for name, (stat, *rest) in given["files"].items()}
         packs = [_Pack(str(name), int(size), dict(digests)) for name, size, digests in given["packs"]]
-        return _Notes(
-            int(given["sequence"]), int(given["purged"]), files, packs, dict(given["private"]), tuple(given["objects"])
-        )  # fmt: skip
+        private, objects = PrivateNotes.unpacked(given["private"]), tuple(given["objects"])
+        return _Notes(int(given["sequence"]), int(given["purged"]), int(given["mark"]), files, packs, private, objects)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return _Notes()
 
 
 def _write_notes(path: Path, notes: _Notes) -> None:
-    file_io.write_whole(path, json.dumps(notes._asdict(), separators=(",", ":")).encode())
+    given = {**notes._asdict(), "private": notes.private.packed()}
+    file_io.write_whole(path, json.dumps(given, separators=(",", ":")).encode())

@@ -33,12 +33,20 @@ cd {folder} || exit 9
 printf '%s\\n' {route} >route.json.new && mv -f route.json.new route.json || exit 9
 printf '%s\\n' {head} >head.json.new && mv -f head.json.new head.json || exit 9
 printf '%s' {manifest} >manifest.new && mv -f manifest.new manifest || exit 9
+{tidy}
 PATH=$HOME/.local/bin:$PATH
 command -v truekeep >/dev/null 2>&1 || exit 8
 said=$(truekeep sync receive </dev/null 2>&1 >/dev/null) && exit 0
 printf '%s\\n' "$said" >&2
 exit 7
 """
+
+
+# Something became private: what is not of this state goes, also where no truekeep can be started.
+_TIDY = """(
+  cd objects 2>/dev/null || exit 0
+  for name in *; do case " {names} " in *" $name "*) ;; *) rm -f "./$name" ;; esac; done
+)"""
 
 
 def publish_for(route: Route, here: LocalMachine) -> tuple[Publication | None, list[str]]:
@@ -53,7 +61,10 @@ def publish_for(route: Route, here: LocalMachine) -> tuple[Publication | None, l
 
 def told_published(published: Publication | None) -> dict[str, Any]:
     """What a contact of the host records about memory."""
-    return {} if published is None else {"memory": published.head.as_of, "memory_files": published.head.files}
+    if published is None:
+        return {}
+    head = published.head
+    return {"memory": head.as_of, "memory_files": head.files, "memory_masked": len(published.masked)}
 
 
 def receive_memory(source: PublicationSource, route: Route, here: LocalMachine, notes: list[str]) -> CopyReport | None:
@@ -88,6 +99,7 @@ def push_memory(
         route=shlex.quote(json.dumps({key: value for key, value in given.items() if value is not None})),
         head=shlex.quote(head.render().decode().strip()),
         manifest=shlex.quote(head.manifest),
+        tidy=_TIDY.format(names=" ".join(published.objects)) if head.purged == head.sequence else "",
     )
     ran = run_tool([*ssh_command(route), "--", host, "sh -s"], seconds=here.seconds, given=script.encode())
     if ran.code in (FAILED, -1):

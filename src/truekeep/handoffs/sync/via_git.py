@@ -141,7 +141,13 @@ def _receive(
 ) -> CopyReport | None:
     """Install the memory that the host published on its branch."""
     tip = tips.get(git_memory.BRANCH)
-    return receive_memory(git_memory.GitPublication(private, tip), route, here, notes) if tip is not None else None
+    if tip is None:
+        return None
+    publication = git_memory.GitPublication(private, tip)
+    report = receive_memory(publication, route, here, notes)
+    if report is not None:
+        git_memory.forget_received(private, publication)
+    return report
 
 
 def _receipts(
@@ -564,6 +570,17 @@ class Private:
     def tidy(self) -> None:
         """Pack objects if there are many, in the foreground."""
         self._run("-c", "gc.auto=2000", "-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
+
+    def forget_earlier(self, purged: int) -> bool:
+        """Remove commits that no branch has, once for each number of a purge. True if it was done."""
+        note = self.path / "truekeep-purged"
+        with suppress(OSError, ValueError):
+            if int(note.read_text()) >= purged:
+                return False
+        if purged and not self._run("gc", "--quiet", "--prune=now").ok:
+            return False
+        file_io.write_whole(note, str(purged).encode())
+        return True
 
     def _ask(
         self,

@@ -23,11 +23,13 @@ from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import note, style
 from truekeep.workspace.machine_role import check_side, side_of
+from truekeep.workspace.publishing import preview_memory, private_for
 from truekeep.workspace.receiving import receive_sent
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact, RouteHistory
     from truekeep.handoffs.sync.copy_install import CopyReport
+    from truekeep.handoffs.sync.publication_choice import Choice, Masked
     from truekeep.handoffs.sync.runner import LocalMachine
     from truekeep.workspace.workspace import Workspace
 
@@ -96,6 +98,8 @@ def add(opened: Workspace | None, name: str, via: str, **options: Any) -> None:
     lines = [f"{style('added', fg='green')} {name}; `truekeep sync run {name}` tries it"]
     if via != "rsync" and side.is_host:
         lines.append("  `truekeep sync key` prints the key that each producer needs for it")
+    if opened is not None and side.is_host and route.shares_memory:
+        lines.append(f"  {_stays(preview_memory(opened, private_for(route)))}: `truekeep sync private {name}` lists it")
     emit("sync-add", route, lines)
 
 
@@ -139,6 +143,50 @@ def share(opened: Workspace | None, name: str, stop: bool) -> None:
     write_routes(side.state, {**routes, name: changed})
     told = "memory is not sent any more; copies stay as they are" if stop else "`truekeep sync run` sends memory"
     emit("sync-share", changed, [f"{style('changed', fg='green')} {name}: {told}"])
+
+
+@sync.command()
+@click.argument("name", required=False, shell_complete=complete_routes)
+@in_workspace_if_any
+def private(opened: Workspace | None, name: str | None) -> None:
+    """List what of memory stays on this host, and why. Nothing is sent.
+
+    Files that the list of private ones names (`sync.private`, `--private` of a route), files that are copies of them,
+    and lines in other files that say what a private file says or name it: those are masked. Without the name of a
+    route, for routes that have no list of their own. A file that is to be sent whole all the same goes into
+    `sync.public`. The same fact in other words is not recognised: read what you send.
+
+    Example: truekeep sync private laptop
+    """
+    side = _checked_side(opened)
+    if opened is None or not side.is_host:
+        raise BadSetup(f"this machine ({side.machine}) is not the canonical host", hint="run it there")
+    route = choose_routes(side.state, [name])[0] if name else None
+    choice = preview_memory(opened, private_for(route) if route is not None else ())
+    told = {"private": choice.private, "withheld": choice.withheld, "masked": choice.masked}
+    emit("sync-private", {**told, "sent": len(choice.published)}, _render_private(choice))
+
+
+def _render_private(choice: Choice) -> Iterator[Shown]:
+    rows = [[path, "", "on the list"] for path in choice.private]
+    rows += [[item.path, "", f"a copy of {item.same_as}"] for item in choice.withheld]
+    rows += [
+        [item.path, ", ".join(map(str, item.lines[:8])) + (" …" if len(item.lines) > 8 else ""), _masked_for(item)]
+        for item in choice.masked
+    ]
+    if rows:
+        yield Table(["file", "lines", "why"], rows)
+    yield f"{_stays(choice)}; {many(len(choice.published), 'file')} sent"
+
+
+def _masked_for(item: Masked) -> str:
+    return f"says what {item.same_as} says, or names it"
+
+
+def _stays(choice: Choice) -> str:
+    stays = many(len(choice.private) + len(choice.withheld), "file")
+    lines = many(sum(len(item.lines) for item in choice.masked), "line")
+    return f"{stays} and {lines} of other files stay here"
 
 
 def _no_routes(opened: Workspace | None) -> str:
@@ -230,7 +278,8 @@ def _moved(contact: Contact, *, is_host: bool) -> str:
     if not contact.memory:
         return told
     changed = f", {contact.memory_changed} changed" if contact.memory_changed else ""
-    return f"{told}; memory {'sent' if is_host else 'received'}: {many(contact.memory_files, 'file')}{changed}"
+    masked = f", {contact.memory_masked} with masked lines" if contact.memory_masked else ""
+    return f"{told}; memory {'sent' if is_host else 'received'}: {many(contact.memory_files, 'file')}{changed}{masked}"
 
 
 @sync.command()
