@@ -1,10 +1,11 @@
 """Recognises in other files what private files say, and what they are called.
 
 A text is compared by runs of words: about five words, or ten characters of a script without spaces, wherever they are,
-however they are wrapped, quoted or emphasised. A short line counts as a whole, a title or a name of a file also inside
-a line. A line that has any of them is masked; in MEMORY.md it is left out. The same fact in other words is not found.
+however they are wrapped, quoted or emphasised; a path or an address is one word. A short line counts as a whole, a
+title or a name of a file also inside a line. A line that has any of them is masked; in MEMORY.md it is left out. The
+same fact in other words is not found.
 
-Only digests of runs are kept, with one word of each (as a checksum) by which most files are passed over at once.
+Only digests are kept, each with a checksum of its longest word, by which most lines are passed over at once.
 """
 
 from __future__ import annotations
@@ -28,7 +29,10 @@ _LINE_WEIGHT, _TITLE_WEIGHT = 12, 14
 _TITLE_WORDS = range(2, 9)
 _MAX_WORD_WEIGHT, _DIGIT_WEIGHT, _CHARACTER_WEIGHT = 12, 6, 2
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff"  # one character, one token
-_TOKEN = re.compile(f"[{_UNSPACED}]|[^\\W_{_UNSPACED}]+")
+_PART = f"[^\\W_{_UNSPACED}]+"
+_WORD = re.compile(f"[{_UNSPACED}]|{_PART}")
+_TOKEN = re.compile(f"[{_UNSPACED}]|{_PART}(?:[/._:@=~-]+{_PART})*")
+_RUN, _LINE, _NAME = 0, 1, 2  # kinds of prints, in the last two bits of the checksum
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _TITLE = re.compile(r"(?:topic|title|name|permalink):\s*(.+)|#\s+(.+)", re.IGNORECASE)
 _LEAD = re.compile(r"\s*(?:(?:[-*+>#|]+|\d+[.)])\s+)*")
@@ -70,20 +74,21 @@ def _plain(text: str) -> str:
 def prints_of(text: str, name: str) -> set[Print]:
     """The prints of a private file. What truekeep itself wrote into it does not count."""
     text = _without_own_blocks(text)
-    found = {mark for mark, _, _ in _iter_runs(tokenize(text))}
+    tokens = tokenize(text).words
+    found = {_print(_RUN, tokens[start:end]) for start, end in _iter_runs(tokens)}
     titles = [os.path.splitext(os.path.basename(name))[0]]
     for line in text.split("\n"):
         if title := _TITLE.match(line.strip()):
             titles.append(title[1] or title[2])
-        words = _TOKEN.findall(_plain(line))
+        words = _WORD.findall(_plain(line))
         is_short = 0 < _total(words) < _RUN_WEIGHT or 0 < len(words) < _RUN_WORDS
         if is_short and _total(words) >= _LINE_WEIGHT and (len(words) > 2 or _has_digit(words)):
-            found.add(_print("line", words))
+            found.add(_print(_LINE, words))
     for title in titles:
-        words = _TOKEN.findall(_plain(title))
+        words = _WORD.findall(_plain(title))
         is_told = len(words) > 2 or (len(words) == 2 and _has_digit(words))
         if is_told and len(words) in _TITLE_WORDS and _total(words) >= _TITLE_WEIGHT and not "".join(words).isdigit():
-            found.add(_print("title", words))
+            found.add(_print(_NAME, words))
     return found
 
 
@@ -94,9 +99,8 @@ def _without_own_blocks(text: str) -> str:
     return text
 
 
-def _iter_runs(tokens: Tokens) -> Iterator[tuple[Print, int, int]]:
-    """The shortest run from each word that is long enough to tell something; with its first word, and the one after."""
-    words = tokens.words
+def _iter_runs(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The shortest run from each word that is long enough to tell something: its first word, and the one after it."""
     weights = [_weight(word) for word in words]
     end = total = 0
     for start in range(len(words)):
@@ -105,7 +109,7 @@ def _iter_runs(tokens: Tokens) -> Iterator[tuple[Print, int, int]]:
             end += 1
         if total < _RUN_WEIGHT or end - start < _RUN_WORDS:
             return
-        yield _print("run", words[start:end]), start, end
+        yield start, end
         total -= weights[start]
 
 
@@ -123,13 +127,13 @@ def _has_digit(words: Iterable[str]) -> bool:
     return any(map(str.isdigit, "".join(words)))
 
 
-def _print(kind: str, words: Sequence[str]) -> Print:
+def _print(kind: int, words: Sequence[str]) -> Print:
     text = f"{kind} {' '.join(words)}".encode("utf-8", "surrogatepass")
-    return _anchor(max(words, key=len)), int.from_bytes(blake2b(text, digest_size=8).digest())
+    return _anchor(kind, max(words, key=len)), int.from_bytes(blake2b(text, digest_size=8).digest())
 
 
-def _anchor(word: str) -> int:
-    return zlib.crc32(word.encode("utf-8", "surrogatepass"))
+def _anchor(kind: int, word: str) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) & ~3 | kind
 
 
 class MaskedText(NamedTuple):
@@ -154,33 +158,41 @@ class PrivateText:
 
     def find(self, text: str) -> dict[int, list[Print]]:
         """The prints in a text, by the number of the line from 0."""
-        if not self._anchors or not self._has_anchor(text):
-            return {}
-        tokens = tokenize(text)
         found: dict[int, list[Print]] = {}
-        for mark, start, end in _iter_runs(tokens):
-            if mark[1] in self._files:
+        if not self._anchors:
+            return found
+        tokens = tokenize(text)
+        for start, end in self._iter_known_runs(tokens.words):
+            if (mark := _print(_RUN, tokens.words[start:end]))[1] in self._files:
                 for line in {*tokens.lines[start:end]}:
                     found.setdefault(line, []).append(mark)
         for number, line in enumerate(text.split("\n")):
-            words = _TOKEN.findall(_plain(line))
-            if words and any(_anchor(word) in self._anchors for word in words):
-                for mark in self._iter_short(words):
-                    if mark[1] in self._files:
-                        found.setdefault(number, []).append(mark)
+            for mark in self._iter_short(_WORD.findall(_plain(line))):
+                if mark[1] in self._files:
+                    found.setdefault(number, []).append(mark)
         return found
 
     def file_of(self, mark: Print) -> str:
         return self._files[mark[1]]
 
-    def _has_anchor(self, text: str) -> bool:
-        return any(_anchor(word) in self._anchors for word in {*_TOKEN.findall(_plain(text))})
+    def _iter_known_runs(self, words: Sequence[str]) -> Iterator[tuple[int, int]]:
+        """The runs that have the longest word of a private one."""
+        is_known = {word: _anchor(_RUN, word) in self._anchors for word in {*words}}
+        if not any(is_known.values()):
+            return
+        for start, end in _iter_runs(words):
+            if any(is_known[word] for word in words[start:end]):
+                yield start, end
 
     def _iter_short(self, words: Sequence[str]) -> Iterator[Print]:
-        yield _print("line", words)
-        for count in _TITLE_WORDS:
-            for start in range(len(words) - count + 1):
-                yield _print("title", words[start : start + count])
+        if not words:
+            return
+        if _anchor(_LINE, max(words, key=len)) in self._anchors:
+            yield _print(_LINE, words)
+        if any(_anchor(_NAME, word) in self._anchors for word in words):
+            for count in _TITLE_WORDS:
+                for start in range(len(words) - count + 1):
+                    yield _print(_NAME, words[start : start + count])
 
 
 class PrivateNames:
