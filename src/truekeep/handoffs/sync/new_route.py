@@ -14,14 +14,12 @@ from truekeep.handoffs.sync.routes import Option, Route, check_name, read_routes
 def plan_route(name: str, via: str, options: Mapping[str, Option], *, is_host: bool) -> Route:
     """A route with all that it needs on this machine."""
     if options.get("host_key"):
-        if is_host or via == "rsync":
-            raise BadInput("--host-key is for a producer's route by rclone or git", hint="leave it out here")
+        if is_host:
+            raise BadInput("--host-key is for a producer's route to its host", hint="leave it out here")
         parse_key(str(options["host_key"]))
     needed = ["host", "repos"] if via == "rsync" else ["remote"] if is_host else ["remote", "repos"]
     if missing := [f"--{key}" for key in needed if not options.get(key)]:
         raise BadInput(f"a route by {via} needs {' and '.join(missing)}", hint="`truekeep sync add --help`")
-    if via == "rsync" and not is_host:
-        raise BadInput("rsync is pulled by the canonical host", hint="add this route there")
     chosen = {key: value for key, value in options.items() if value}
     if not is_host:
         for key in ("memory", "private"):  # the host decides what it sends

@@ -12,6 +12,7 @@ before a private one had it stays public; a file that is on the list of public o
 from __future__ import annotations
 
 import fnmatch
+import re
 import struct
 import unicodedata
 from base64 import b64decode, b64encode
@@ -32,16 +33,24 @@ class FilePatterns:
 
     def __init__(self, patterns: Iterable[str]) -> None:
         self.patterns = frozenset(_fold(pattern) for pattern in patterns if pattern.strip("/ "))
+        self._of_paths = [re.compile(fnmatch.translate(pattern)).match for pattern in self.patterns]
+        self._of_names = [re.compile(fnmatch.translate(item)).match for item in self.patterns if "/" not in item]
+        self._folders: dict[str, bool] = {"": False}
 
     def match(self, path: str) -> bool:
         """True if a pattern matches a path, its name, or a folder above it."""
-        parts = _fold(path).split("/")
-        places = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
-        return any(
-            fnmatch.fnmatchcase(place, pattern) or ("/" not in pattern and fnmatch.fnmatchcase(part, pattern))
-            for pattern in self.patterns
-            for place, part in zip(places, parts, strict=True)
-        )
+        folded = _fold(path)
+        folder, _, name = folded.rpartition("/")
+        return self._match_folder(folder) or self._match_one(folded, name)
+
+    def _match_folder(self, path: str) -> bool:
+        if path not in self._folders:
+            above, _, name = path.rpartition("/")
+            self._folders[path] = self._match_folder(above) or self._match_one(path, name)
+        return self._folders[path]
+
+    def _match_one(self, path: str, name: str) -> bool:
+        return any(match(path) for match in self._of_paths) or any(match(name) for match in self._of_names)
 
 
 class PrivateFile(NamedTuple):
@@ -151,6 +160,8 @@ class PrivateFiles:
 
 
 def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower().removeprefix("./").strip("/")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold()).removeprefix("./").strip("/")
 
 

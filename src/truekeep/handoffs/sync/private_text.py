@@ -243,6 +243,8 @@ def _by_name(paths: Iterable[str]) -> dict[str, set[str]]:
 
 
 def _fold(path: str) -> str:
+    if path.isascii():
+        return path.lower().removeprefix("./")
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold()).removeprefix("./")
 
 

@@ -44,6 +44,10 @@ _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _PLACE = re.compile(r"[a-z0-9][a-z0-9-]{0,60}\Z")
 
 
+def is_place(name: str) -> bool:
+    return _PLACE.match(name) is not None
+
+
 class ExchangeSource(Protocol):
     """Reads one machine's places from a folder or a git tree."""
 

@@ -36,6 +36,7 @@ _TEXTS = ("truekeep", "host", "host_id", "as_of", "manifest", "key", "signature"
 MAX_NAME_BYTES = 255  # of one part of a path, as file systems have it
 MAX_FILE_BYTES = 64 << 20
 _DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_USUAL_PATH = re.compile(r"(?:[A-Za-z0-9_-][A-Za-z0-9_ +-]*/)*[A-Za-z0-9_-][A-Za-z0-9_ +-]*\.md\Z")
 _STAMP = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z\Z")
 _PLAIN_PACKING = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 STATE_FILES = re.compile(
@@ -184,6 +185,8 @@ def is_valid_file(file: PublishedFile, packs: int) -> bool:
 
 def is_memory_path(path: str) -> bool:
     """True for a Markdown file inside the workspace, and for the few state files that a publication has."""
+    if len(path) <= MAX_NAME_BYTES and _USUAL_PATH.match(path):
+        return True
     parts = path.split("/")
     is_plain = all(part not in ("", ".", "..") and part.isprintable() for part in parts) and "\\" not in path
     if not is_plain or len(path.encode("utf-8", "replace")) > MAX_PATH_BYTES:

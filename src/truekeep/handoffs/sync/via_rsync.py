@@ -1,5 +1,7 @@
 """Sync by rsync over ssh: the canonical host pulls from a machine that only needs an ssh server.
 
+A machine that reaches the host itself does it the other way round (`pull_rsync`).
+
 One ssh call lists the waiting handoffs and moves the filed ones to processed/ (`remote_scan`). rsync runs only if there
 are new files, into a quarantine folder. Files that match the listing go into the mirror; others wait for the next run.
 seen.json records fetched files with their size and times, so that nothing is fetched twice and edits are noticed. If it
@@ -25,6 +27,7 @@ from truekeep.core.errors import BadSetup
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.repository import parse_remote
 from truekeep.handoffs.inbox import PROCESSED, is_handoff_name
+from truekeep.handoffs.sync import pull_rsync
 from truekeep.handoffs.sync.contact_history import Contact
 from truekeep.handoffs.sync.mirror import MAX_FILE_BYTES, Arrivals, Mirror, RemoteRepository, name_repository, unwanted
 from truekeep.handoffs.sync.processes import Ran, find_tool, run_tool
@@ -92,7 +95,7 @@ class FetchPlan(NamedTuple):
 def contact(route: Route, here: LocalMachine) -> Contact:
     """Fetch new handoffs from one machine, and move the processed ones away there."""
     if not here.is_host:
-        raise Unreachable("only the canonical host can use rsync routes", "remove this route here and add it there")
+        return pull_rsync.contact(route, here)
     host = host_of(route)
     if not route.texts("repos"):
         raise BadSetup(

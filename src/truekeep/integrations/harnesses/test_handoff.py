@@ -59,15 +59,15 @@ class Test(NamedTuple):
             return None
 
 
-def ask_key(host: str, ssh_options: Sequence[str]) -> str:
+def ask_key(host: str, ssh_options: Sequence[str], port: int = 0) -> str:
     """Ask the canonical host for its receipt key over ssh."""
     by_hand = "or run `truekeep sync key` there and give its output as --host-key"
-    route = Route("host", "rsync", {"host": host, "ssh_options": tuple(ssh_options)})
+    route = Route("host", "rsync", {"host": host, "ssh_options": tuple(ssh_options), "port": port})
     command = [*ssh_command(route), "--", host_of(route), "PATH=$PATH:$HOME/.local/bin truekeep sync key"]
     try:
         ran = run_tool(command, seconds=60)
         if ran.code in (FAILED, -1):
-            raise unreachable(host, ran)
+            raise unreachable(host, ran, port=port)
     except ToolMissing as error:
         raise BadSetup("ssh is not installed", hint=f"install it, {by_hand}") from error
     except Unreachable as error:

@@ -44,8 +44,9 @@ EXIT_PROBLEMS = 1
 @click.option("--via", type=click.Choice(("rsync", "rclone", "git")), help="Transport for handoffs to the host.")
 @click.option("--remote", metavar="REMOTE", help="rclone: remote and path. git: URL. Same as on the host.")
 @click.option("--name", default="host", show_default=True, metavar="NAME", help="Name of the route on this machine.")
-@click.option("--host-key", metavar="KEY", help="rclone, git: the host's key, as printed there by `truekeep sync key`.")
-@click.option("--host", metavar="USER@HOST", help="rclone, git: fetch the host's key over ssh.")
+@click.option("--host-key", metavar="KEY", help="The host's key, as printed there by `truekeep sync key`.")
+@click.option("--host", metavar="USER@HOST", help="The host, as in ssh: for rsync from here, and to fetch its key.")
+@click.option("--port", type=click.IntRange(1, 65_535), help="With --host: ssh port.")
 @click.option(
     "--ssh-option", "ssh_options", multiple=True, metavar="OPTION", help="With --host: option passed to ssh -o."
 )
@@ -65,8 +66,9 @@ def machine(
 
     Creates the inboxes of the repositories, adds the closeout rule to their instruction files (as `truekeep connect
     --project` does, shown first), adds the route, and sends a test message that the host answers with a receipt; the
-    test is not filed. With rsync no route is needed here: the host pulls. Exit 1 if the test could not be sent (a route
-    that never worked is removed) or, with --check or --wait, if it has not been answered.
+    test is not filed. By rsync, with --host where this machine reaches the host over ssh; else no route is needed here:
+    the host connects. Exit 1 if the test could not be sent (a route that never worked is removed) or, with --check or
+    --wait, if it has not been answered.
 
     With rclone and git, a handoff leaves its inbox only after a receipt signed by the host, so the route needs the
     host's key: pass --host-key, or --host to fetch it over ssh. With a key but no --repo, existing routes are paired
@@ -76,24 +78,31 @@ def machine(
     """
     side = side_of(workspace_if_any(ctx, workspace))
     if is_check:
-        has_route = given["via"] != "rsync" and bool(read_routes(side.state))
+        has_route = bool(read_routes(side.state))
         return _emit_result(TestResult(last_test()), must_be_back=True, has_route=has_route)
     if side.is_host:
         raise BadSetup(
             f"this machine ({side.machine}) is the canonical host",
             hint="`truekeep connect` is enough here; run this elsewhere",
         )
-    key = _host_key(given["host_key"], given["host"], given["ssh_options"])
+    key = _host_key(given)
     if key and not repositories and not given["via"]:
         is_named = ctx.get_parameter_source("name") is ParameterSource.COMMANDLINE
         return _pair(side, key, given["name"] if is_named else "", given)
     return _set_up(ctx, side, repositories, key, given)
 
 
-def _host_key(key: str | None, host: str | None, ssh_options: tuple[str, ...]) -> str:
+def _host_key(given: dict[str, Any]) -> str:
     """The given key, else the one that the host prints over ssh, else ""."""
+    key, host = given["host_key"], given["host"]
     if host and not key:
-        return ask_key(host, ssh_options)
+        try:
+            return ask_key(host, given["ssh_options"], given["port"] or 0)
+        except BadSetup as error:
+            if given["via"] != "rsync":
+                raise
+            hint = f"{error.hint}; or leave out --host: then the host connects to this machine"
+            raise BadSetup(error.message, hint=hint) from error
     if key:
         parse_key(key)
     return (key or "").strip()
@@ -131,15 +140,18 @@ def _set_up(ctx: click.Context, side: LocalMachine, repos: tuple[str, ...], key:
     if via != "rsync" and not given["remote"]:
         raise BadInput(f"a route by {via} needs --remote", hint="the same as on the host")
     route = None
-    if via != "rsync":
-        options = {"remote": given["remote"], "repos": repos, **({"host_key": key} if key else {})}
+    if via != "rsync" or given["host"]:
+        options = {"repos": repos, **({"host_key": key} if key else {})}
+        wanted = ("host", "port", "ssh_options") if via == "rsync" else ("remote",)
+        options |= {name: given[name] for name in wanted if given[name]}
         route = plan_producer_route(side.state, Route(given["name"], via, options))
     for root in roots:
         _connect_project(ctx, root, yes=given["yes"], dry_run=given["dry_run"])
     if given["dry_run"]:
         planned = [_host_command(side, repos)]
         if route is not None:
-            planned = [f"would add the route {route.name} by {via} to {route.text('remote')}, and send a test handoff"]
+            there = route.text("remote") or route.text("host")
+            planned = [f"would add the route {route.name} by {via} to {there}, and send a test handoff"]
         emit("connect-machine", {"dry_run": True, "repositories": roots, "route": route}, planned)
         return 0
     made = make_inboxes(roots, side.writers)
@@ -173,6 +185,7 @@ def _render_contact(sent: TestResult, via: str, side: LocalMachine, repos: Seque
     contact = sent.contact
     if contact is None:
         yield _host_command(side, repos)
+        yield f"  or, if this machine reaches the host over ssh: add --host {person()}@HOST here"
         return
     if not contact.ok:
         yield f"{style('failed', fg='red')} {contact.problem}"

@@ -12,9 +12,11 @@ from truekeep.core.errors import BadSetup
 from truekeep.core.memory_copy import is_sent
 from truekeep.handoffs.sync.contact_history import forget_route, read_history
 from truekeep.handoffs.sync.new_route import plan_route
+from truekeep.handoffs.sync.pull_rsync import render_answer
 from truekeep.handoffs.sync.receipts import read_signer
 from truekeep.handoffs.sync.routes import Route, add_route, choose_routes, read_routes, remove_route, write_routes
 from truekeep.handoffs.sync.runner import run_routes
+from truekeep.integrations.harnesses.test_handoff import ask_key
 from truekeep.interfaces.cli.complete_values import complete_routes
 from truekeep.interfaces.cli.json_fields import to_json
 from truekeep.interfaces.cli.options import in_workspace_if_any
@@ -22,6 +24,7 @@ from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import note, style
+from truekeep.workspace.answering import answer_machine
 from truekeep.workspace.machine_role import check_side, side_of
 from truekeep.workspace.publishing import preview_memory, private_for
 from truekeep.workspace.receiving import receive_sent
@@ -56,11 +59,11 @@ def _checked_side(opened: Workspace | None) -> LocalMachine:
 @sync.command()
 @click.argument("name")
 @click.option("--via", type=click.Choice(("rsync", "rclone", "git")), required=True, help="Transport to use.")
-@click.option("--host", metavar="USER@HOST", help="rsync: the machine, as in ssh.")
+@click.option("--host", metavar="USER@HOST", help="rsync: the other machine, as in ssh.")
 @click.option("--port", type=click.IntRange(1, 65_535), help="rsync: ssh port.")
 @click.option(
     "--repo", "--repos", "repos", multiple=True, metavar="GLOB",
-    help="Repositories there (rsync), or here on a producer (rclone, git), such as '~/repos/*'; may be repeated.",
+    help="On the host, by rsync: repositories there. On a producer: here. Such as '~/repos/*'; may be repeated.",
 )  # fmt: skip
 @click.option("--remote", metavar="REMOTE", help="rclone: remote and path, such as drive:handoffs. git: URL.")
 @click.option(
@@ -87,12 +90,15 @@ def _checked_side(opened: Workspace | None) -> LocalMachine:
 def add(opened: Workspace | None, name: str, via: str, **options: Any) -> None:
     """Add a route for handoffs to this host, or from this machine.
 
-    rsync is pulled by the canonical host. rclone and git need a route with the same --remote at both ends and, on the
-    producer, the host's key: without it handoffs are sent, but stay in their inboxes after they are filed.
+    By rsync, one of the two machines connects to the other: the host to each machine, or a machine to the host, where
+    it needs no route of the host. rclone and git need a route with the same --remote at both ends and, on the producer,
+    the host's key: without it handoffs are sent, but stay in their inboxes after they are filed.
 
     Example: truekeep sync add laptop --via rsync --host ada@laptop --repo '~/repos/*'
     """
     side = side_of(opened)
+    if via == "rsync" and not side.is_host and options["host"] and not options["host_key"]:
+        options["host_key"] = ask_key(options["host"], options["ssh_options"], options["port"] or 0)
     route = plan_route(name, via, options, is_host=side.is_host)
     add_route(side.state, route)
     lines = [f"{style('added', fg='green')} {name}; `truekeep sync run {name}` tries it"]
@@ -216,6 +222,25 @@ def _render_received(report: CopyReport | None) -> Iterator[Shown]:
     what = "nothing new" if report.changed < 0 else f"{many(report.changed, 'file')} changed"
     yield f"{style('received', fg='green')} {many(report.files, 'file')}, {what}"
     yield from map(note, report.notes)
+
+
+@sync.command()
+@click.option("--machine", "folder", required=True, metavar="NAME", help="The machine that asks.")
+@click.option("--login", required=True, metavar="USER", help="Who works there.")
+@in_workspace_if_any
+def answer(opened: Workspace | None, folder: str, login: str) -> None:
+    """Answer another machine that syncs with this host over ssh.
+
+    That machine runs it: its handoffs that rsync put here are taken, and what is said back is for truekeep there. It
+    gets what the host's own routes by rsync give, and never a USER.md of another person.
+
+    Example: truekeep sync answer --machine laptop-0123456789 --login ada
+    """
+    side = _checked_side(opened)
+    if not side.is_host:
+        raise BadSetup(f"this machine ({side.machine}) is not the canonical host", hint="name the host in the route")
+    found = answer_machine(side, folder, login)
+    emit("sync-answer", found, [render_answer(found)])
 
 
 @sync.command()
