@@ -229,7 +229,7 @@ def _note_stats(database: Path, root: Path, same: Sequence[str]) -> None:
     try:
         with db:
             for path in same:
-                info = os.lstat(root / path)
+                info = os.lstat(f"{root}/{path}")
                 db.execute(
                     "UPDATE files SET ctime_ns = ?, inode = ? WHERE path = ? AND size = ? AND mtime_ns = ?",
                     (info.st_ctime_ns, info.st_ino, path, info.st_size, info.st_mtime_ns),

@@ -237,7 +237,7 @@ class CopyFolder:
             if folder not in made:
                 os.makedirs(path / folder, 0o700, exist_ok=True)
                 made.add(folder)
-            if file.path not in same or current is None or not _link(current / file.path, path / file.path):
+            if file.path not in same or current is None or not _link(f"{current}/{file.path}", f"{path}/{file.path}"):
                 wanted.setdefault(file.pack, []).append(file)
         for number, files in sorted(wanted.items()):
             name, size = manifest.packs[number]
@@ -362,13 +362,13 @@ class CopyFolder:
 def find_edits(generation: Path, manifest: Mapping[str, PublishedFile] | None = None) -> list[str]:
     """The memory files of a copy that are not as the host sent them: changed, removed or added."""
     known = _read_manifest(generation) if manifest is None else manifest
-    found = [path for path, file in known.items() if not _is_as_sent(generation / path, file)]
+    found = [path for path, file in known.items() if not _is_as_sent(f"{generation}/{path}", file)]
     return sorted([*found, *(path for path in _iter_markdown(generation) if path not in known)])
 
 
-def _is_as_sent(path: Path, file: PublishedFile) -> bool:
+def _is_as_sent(path: str, file: PublishedFile) -> bool:
     try:
-        info = path.lstat()
+        info = os.lstat(path)
     except OSError:
         return False
     return stat.S_ISREG(info.st_mode) and (info.st_size, info.st_mtime_ns) == (file.size, file.mtime_ns)
@@ -425,7 +425,7 @@ def _read_manifest(generation: Path) -> dict[str, PublishedFile]:
         return {}
 
 
-def _link(old: Path, new: Path) -> bool:
+def _link(old: str, new: str) -> bool:
     """Make a hard link; False where the file system has none: then the file is written."""
     try:
         os.link(old, new, follow_symlinks=False)

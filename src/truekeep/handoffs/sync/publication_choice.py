@@ -110,15 +110,13 @@ def choose_files(
     earlier_contents: Contents,
 ) -> Choice:
     """Choose for all sources. `earlier_contents` gives what was published by digests."""
-    listed = list(sources)
-    kept = [source for source in listed if private.is_listed(source.path)]
-    others = [
-        source
-        for source in listed
-        if not private.is_listed(source.path)
-        and is_memory_path(source.path)
-        and not source.path.startswith(f"{REVIEW}/")
-    ]
+    kept: list[MemorySource] = []
+    others: list[MemorySource] = []
+    for source in sources:
+        if private.is_listed(source.path):
+            kept.append(source)
+        elif is_memory_path(source.path) and not source.path.startswith(f"{REVIEW}/"):
+            others.append(source)
     gone = _gone(before, others, earlier_contents)
     has_moved = _note_private(kept, private, before, gone)
     if private.later:
@@ -127,7 +125,11 @@ def choose_files(
     is_purge = (
         has_moved
         or private.has_new_patterns
-        or any(_is_less(file, choice.files.get(path), private, path) for path, file in before.items())
+        or any(
+            _is_less(file, now, private, path)
+            for path, file in before.items()
+            if (now := choice.files.get(path)) is not file
+        )
         or any(private.same_as(file.origin, file.size) for file in before.values() if file.digest)
     )
     return choice._replace(private=tuple(sorted(source.path for source in kept)), is_purge=is_purge)
