@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.machine import own_state
@@ -128,13 +129,20 @@ def read_source(path: str | os.PathLike[str]) -> CopySource | None:
     source = _source(given)
     # path is <root>/generations/<n>: a head beside them, or one that the host sent since, may confirm this generation
     root = os.path.dirname(os.path.dirname(os.path.realpath(path)))
+    times = [source.as_of]
     for place in (root, os.path.join(root, INCOMING)):
         head = _read(os.path.join(place, HEAD)) or {}
-        if source.manifest and head.get("manifest") == source.manifest and str(head.get("as_of", "")) > source.as_of:
-            source = source._replace(as_of=str(head["as_of"]))
+        if source.manifest and head.get("manifest") == source.manifest:
+            times.append(str(head.get("as_of", "")))
         if place == root and head.get("host_id") == source.host_id:  # its signature was verified
             source = source._replace(host=str(head.get("host") or source.host))  # it may have a new name since
-    return source
+    return source._replace(as_of=_latest(times))
+
+
+def _latest(times: list[str]) -> str:
+    """The latest time; one to come only where there is no other: the host's clock was wrong for a while."""
+    soon = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3600))
+    return max([at for at in times if at and at <= soon] or times)
 
 
 def live_path(path: str | os.PathLike[str]) -> str:

@@ -1,8 +1,8 @@
 """Publishes the canonical host's memory for copies on other machines: which files, and what the host knows about them.
 
-Besides the memory files go the leases of the canonical host, the decay record, the verdicts of the last check, and the
-repository and day of lines that only the ledger knows. The ledger, transcripts, drafts in review, other configuration
-and everything that is private stay here.
+Besides the memory files, with those of further folders in the workspace that search reads, go the leases of the
+canonical host, the decay record, the verdicts of the last check, and the repository and day of lines that only the
+ledger knows. The ledger, transcripts, drafts in review, other configuration and everything that is private stay here.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = (), route: 
         described: dict[str, Describe] = {
             f"{STATE}/known-verdicts.json": lambda choice: _json(_verdicts(workspace, choice)),
             f"{STATE}/known-origins.json": lambda choice: _json(_origins(workspace, choice)),
-            f"{STATE}/known-settings.json": lambda _: _json(_settings(workspace)),
+            f"{STATE}/known-settings.json": lambda choice: _json(_settings(workspace, choice)),
         }
         served = _read_served(folder)
         after = _last_of_others(folder, key) if served.get(route) != key else 0
@@ -137,7 +137,7 @@ def _last_of_others(folder: Path, key: str) -> int:
 def iter_sources(workspace: Workspace) -> Iterator[MemorySource]:
     """Every file that may be published, private or not."""
     root = workspace.path
-    for file in iter_files(str(root)):
+    for file in iter_files(str(root), workspace.config.recall.extra_paths):
         yield MemorySource(file.path, file.stat, _reader(workspace, file.path))
     for name in STATE_DOCUMENTS:
         with suppress(OSError):
@@ -199,11 +199,22 @@ def _origins(workspace: Workspace, choice: Choice) -> dict[str, list[object]]:
     return shared_origins(found, choice)
 
 
-def _settings(workspace: Workspace) -> dict[str, object]:
+def _settings(workspace: Workspace, choice: Choice) -> dict[str, object]:
     """The settings of the host that readers need."""
     config = workspace.config
     return {
         "heartbeat_minutes": config.limits.heartbeat_minutes,
         "decay": config.decay._asdict(),
         "every": EVERY_MINUTES,
+        "extra_paths": list(_extra_paths(workspace, choice)),
     }
+
+
+def _extra_paths(workspace: Workspace, choice: Choice) -> Iterator[str]:
+    """The further folders of the workspace that search reads and of which something is published."""
+    folders = {path[: at + 1] for path in choice.published for at, mark in enumerate(path) if mark == "/"}
+    for given in workspace.config.recall.extra_paths:
+        full = os.path.normpath(os.path.join(workspace.path, os.path.expanduser(given)))
+        inside = os.path.relpath(os.path.realpath(full), os.path.realpath(workspace.path)).replace(os.sep, "/")
+        if inside in choice.published or f"{inside}/" in folders:
+            yield inside

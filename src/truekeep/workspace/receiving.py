@@ -183,10 +183,19 @@ def _render_config(repositories: Sequence[str], settings: dict[str, Any]) -> str
         f"heartbeat_minutes = {_number(settings.get('heartbeat_minutes'), Config().limits.heartbeat_minutes)}",
         "[decay]",
     ]
+    extra = settings.get("extra_paths")
+    inside = [path for path in extra if isinstance(path, str) and _is_inside(path)] if isinstance(extra, list) else []
+    lines[4:4] = ["[recall]", f"extra_paths = [{', '.join(map(render_text, inside))}]"]
     given = settings.get("decay")
     for key, default in Config().decay._asdict().items():
         lines.append(f"{key} = {_number(given.get(key) if isinstance(given, dict) else None, default)}")
     return "\n".join(lines) + "\n"
+
+
+def _is_inside(path: str) -> bool:
+    """True for a path in the copy: what the host sends names nothing else of this machine."""
+    parts = path.split("/")
+    return path.isprintable() and not path.startswith(("/", "~")) and all(part not in ("", ".", "..") for part in parts)
 
 
 def _number(value: object, default: float) -> float:

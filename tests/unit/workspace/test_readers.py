@@ -1,6 +1,7 @@
 """What every reader of memory must do, whoever has the memory: one suite for the workspace itself and for a copy.
 
-A further kind of reader is one more entry in READERS.
+A further kind of reader, such as a server, is one more entry in READERS; `tests/support/readers.py` says what it can be
+asked.
 """
 
 from __future__ import annotations
@@ -15,8 +16,9 @@ import pytest
 
 from tests.support.copies import Pair
 from tests.support.helpers import NOW, Place, a_card, a_document_handoff, a_handoff, git_repo
+from tests.support.readers import OpenedWorkspace, Reader
 from tests.support.visitor import Visitor
-from truekeep.core.errors import NotFound
+from truekeep.core.errors import TruekeepError
 from truekeep.core.memory_copy import copy_root
 from truekeep.interfaces.mcp.schemas import TOOLS
 from truekeep.interfaces.mcp.tools import MemoryTools
@@ -35,11 +37,14 @@ def of_copy(pair: Pair) -> Workspace:
     return pair.open()
 
 
-READERS: Mapping[str, Callable[[Pair], Workspace]] = {"workspace": of_workspace, "copy": of_copy}
+READERS: Mapping[str, Callable[[Pair], Reader]] = {
+    "workspace": lambda pair: OpenedWorkspace(of_workspace(pair), pair.place),
+    "copy": lambda pair: OpenedWorkspace(of_copy(pair), pair.place),
+}
 
 
 @pytest.fixture(params=READERS)
-def reader(request: pytest.FixtureRequest, pair: Pair) -> Workspace:
+def reader(request: pytest.FixtureRequest, pair: Pair) -> Reader:
     return READERS[request.param](pair)
 
 
@@ -59,13 +64,16 @@ def pair(tmp_path: Path) -> Pair:
     place.ingest()
     (place.workspace / "HANDOVER.md").write_text("# Handover\nThe importer is half done.\n")
     (place.workspace / "memory/2026-11-15.md").write_text("# 2026-11-15\n- [lesson|i=0.9] Restart after deploys.\n")
+    (place.workspace / "research").mkdir()
+    (place.workspace / "research/birds.md").write_text("# Birds\nWhat sings in the reeds is a warbler.\n")
+    place.configure('[recall]\nextra_paths = ["research"]\n')
     with place.open() as workspace:
         workspace.verification.verify()
     return Pair(place, tmp_path / "copy", (str(place.base / "repos/*"),))
 
 
-def test_search_finds_by_words_with_age_and_verdicts(reader: Workspace) -> None:
-    found = reader.search.find("which function reads carts")
+def test_search_finds_by_words_with_age_and_verdicts(reader: Reader) -> None:
+    found = reader.find("which function reads carts")
     assert found.hits[0].path == CARD
     assert found.hits[0].repository == "github.com/me/app"
     words = {verdict.claim.text: verdict.verdict for verdict in found.hits[0].verdicts}
@@ -73,43 +81,50 @@ def test_search_finds_by_words_with_age_and_verdicts(reader: Workspace) -> None:
     assert words["drop_cart"] in ("gone", "unverifiable")
 
 
-def test_get_gives_lines_and_refuses_what_is_not_memory(reader: Workspace) -> None:
-    assert "8443" in reader.search.get("memory/cards/staging-proxy.md").text
-    with pytest.raises(NotFound):
-        reader.search.get("memory/cards/nothing.md")
+def test_notes_in_further_folders_are_found(reader: Reader) -> None:
+    assert reader.find("what sings in the reeds").hits[0].path == "research/birds.md"
+    assert "warbler" in reader.get("research/birds.md")
 
 
-def test_wake_has_handover_logs_and_cards_of_the_repository(reader: Workspace, pair: Pair) -> None:
-    text = reader.sessions.wake(pair.place.repo).text
+def test_get_gives_lines_and_refuses_what_is_not_memory(reader: Reader) -> None:
+    assert "8443" in reader.get("memory/cards/staging-proxy.md")
+    for path in ("memory/cards/nothing.md", "/etc/passwd", "../outside.md"):
+        with pytest.raises(TruekeepError):
+            reader.get(path)
+
+
+def test_wake_has_handover_logs_and_cards_of_the_repository(reader: Reader, pair: Pair) -> None:
+    text = reader.wake(pair.place.repo)
     for part in ("The importer is half done.", "Restart after deploys.", "Cart loader"):
         assert part in text
+    assert (SOURCE_LINE in text) == bool(reader.source)
 
 
-def test_resolve_names_a_winner(reader: Workspace) -> None:
-    found = reader.verification.resolve("staging port")
-    assert found.winner.startswith("memory/cards/staging-proxy.md")
+def test_resolve_names_a_winner(reader: Reader) -> None:
+    assert reader.resolve("staging port").startswith("memory/cards/staging-proxy.md")
 
 
-def test_files_and_lists(reader: Workspace) -> None:
-    assert reader.files.read("TOOLS.md").endswith("Run make lint before every push.\n")
-    assert {card.name for card in reader.cards.all()} == {"loader.md", "staging-proxy.md"}
+def test_files_lists_and_verdicts(reader: Reader) -> None:
+    assert reader.read("TOOLS.md").endswith("Run make lint before every push.\n")
+    assert reader.cards() == {"loader.md", "staging-proxy.md"}
+    assert reader.verdicts(CARD)["load_cart"] == "confirmed"
 
 
-def test_mcp_answers(reader: Workspace) -> None:
-    tools = MemoryTools(reader)
-    reply = tools.call(TOOLS["memory_search"], {"query": "staging port"})
-    assert "staging-proxy" in reply.text
-    assert not reply.is_error
-    assert not tools.call(TOOLS["memory_status"], {}).is_error
+def test_mcp_answers(reader: Reader) -> None:
+    assert "staging-proxy" in reader.call("memory_search", query="staging port")
+    assert "8443" in reader.call("memory_get", path="memory/cards/staging-proxy.md")
+    assert reader.call("memory_status")
 
 
-def test_pages_show_memory_and_whose_it_is(reader: Workspace, pair: Pair) -> None:
-    visitor = Visitor(replace(pair.place, workspace=reader.path), read_only=True)
-    for path in ("/", "/memory", "/review", "/history", f"/memory/file/{CARD}"):
-        page = visitor.see(path)
-        assert ('<span class="badge">as of ' in page) == (reader.source is not None), path
-    assert "staging-proxy" in visitor.see("/search", q="staging port")
-    visitor.close()
+def test_pages_show_memory_and_whose_it_is(reader: Reader) -> None:
+    paths = ("/", "/memory", "/review", "/history", "/transcripts", f"/memory/file/{CARD}")
+    for path in paths:
+        assert ('<span class="badge">as of ' in reader.page(path)) == bool(reader.source), path
+    assert "staging-proxy" in reader.page("/search", q="staging port")
+
+
+def test_only_the_host_writes(reader: Reader) -> None:
+    assert reader.refuse_to_write() == bool(reader.source)
 
 
 def test_both_give_the_same_answers(pair: Pair) -> None:

@@ -189,7 +189,7 @@ class CopyFolder:
             if known.manifest == head.manifest:
                 if not self._is_finished(head):
                     self._finish_switch(current, head, raw)
-                elif head.as_of > known.as_of:
+                elif head.as_of != known.as_of:
                     file_io.write_whole(self.root / HEAD, raw)
                 return CopyReport(head.files, edited=(), as_of=head.as_of)
         self._remove_unfinished(current)
@@ -249,7 +249,7 @@ class CopyFolder:
             pack = PackReader(data)
             for file in files:
                 mode = 0o600 if file.path.startswith(f"{STATE}/") else _FILE_MODE
-                _write(path / file.path, pack.read(file.digest, file.size), file.mtime_ns, mode)
+                _write(f"{path}/{file.path}", pack.read(file.digest, file.size), file.mtime_ns, mode)
 
     def _complete(
         self, path: Path, head: Head, manifest: bytes, route: str, every: int, edited: tuple[str, ...]
@@ -436,10 +436,13 @@ def _link(old: str, new: str) -> bool:
     return True
 
 
-def _write(path: Path, data: bytes, mtime_ns: int, mode: int) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        file.write(data)
-        file.flush()
-        os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
-        os.fchmod(file.fileno(), mode)
+def _write(path: str, data: bytes, mtime_ns: int, mode: int) -> None:
+    opened = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(opened, left) :]
+        os.utime(opened, ns=(mtime_ns, mtime_ns))
+        os.fchmod(opened, mode)
+    finally:
+        os.close(opened)

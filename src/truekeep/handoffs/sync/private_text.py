@@ -221,7 +221,7 @@ class PrivateNames:
         named = _fold(unquote(target.strip("<> ")).partition("#")[0].partition("|")[0].strip())
         named = named if named.endswith(".md") or not is_wiki else f"{named}.md"
         name = posixpath.basename(named)
-        if not named.endswith(".md") or name in OPEN_NAMES or "://" in named:
+        if not named.endswith(".md") or "://" in named or any(part in OPEN_NAMES for part in named.split("/")):
             return False
         private, published = self._private.get(name, ()), self._published.get(name, ())
         for place in (posixpath.normpath(posixpath.join(posixpath.dirname(_fold(path)), named)), named):
