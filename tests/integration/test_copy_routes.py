@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import subprocess
+import zipfile
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -102,6 +104,65 @@ def test_what_the_host_files_is_in_the_next_brief_elsewhere(
     assert left.returncode == 0, left
     status = json.loads(one.run("sync", "status", "--json").stdout)["routes"][0]
     assert status["last"]["memory_files"] > 0
+
+
+def texts_in(folder: Path) -> str:
+    """Everything in a folder, with what its packs and git's objects have inside."""
+    found = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            found.append(unpacked(path.read_bytes()))
+        if path.suffix == ".git" or (path.name == "HEAD" and (path.parent / "objects").is_dir()):
+            found += blobs(path if path.suffix == ".git" else path.parent)
+    return "\n".join(found)
+
+
+def blobs(bare: Path) -> list[str]:
+    git = ["git", f"--git-dir={bare}", "cat-file", "--batch-all-objects"]
+    listed = subprocess.run([*git, "--batch-check=%(objectname) %(objecttype)"], capture_output=True, check=True)
+    ids = [line.split()[0] for line in listed.stdout.decode().splitlines() if line.endswith(" blob")]
+    show = ["git", f"--git-dir={bare}", "cat-file", "blob"]
+    return [unpacked(subprocess.run([*show, id_], capture_output=True, check=True).stdout) for id_ in ids]
+
+
+def unpacked(data: bytes) -> str:
+    if data.startswith(b"PK"):
+        with zipfile.ZipFile(io.BytesIO(data)) as pack:
+            data = b"\n".join(pack.read(name) for name in pack.namelist())
+    return data.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("via", ["git", "rclone"])
+def test_what_becomes_private_is_gone_from_the_remote_and_from_copies(
+    place: Place, tmp_path: Path, via: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if via == "rclone":
+        need("rclone")
+    monkeypatch.setenv("TRUEKEEP_NO_BACKGROUND", "1")
+    remote = tmp_path / "remote"
+    remote.mkdir()
+    if via == "git":
+        subprocess.run(["git", "init", "-q", "--bare", str(remote)], check=True)
+    host(place, "sync", "add", "post", "--via", via, "--remote", str(remote))
+    (place.workspace / "memory/plans.md").write_text("# Plans\nthe hidden lighthouse of Uppsala\n")
+    host(place, "sync", "run")
+    laptop = Producer.make(tmp_path, "laptop")
+    laptop.connect(via, str(remote), host(place, "sync", "key").strip())
+    assert "hidden lighthouse" in texts_in(laptop.home)
+    assert "hidden lighthouse" in texts_in(remote)
+    place.configure('[sync]\nprivate = ["plans.md"]\n')
+    listed = host(place, "sync", "private", "post")
+    assert "memory/plans.md" in listed
+    ran = run_cli("-w", str(place.workspace), "sync", "run")
+    said = ran.stdout + ran.stderr
+    laptop.run("sync", "run")
+    assert "memory/plans.md" not in laptop.memory()
+    assert "hidden lighthouse" not in texts_in(laptop.home)
+    if via == "git":
+        assert "`git gc --prune=now` in the repository there" in " ".join(said.split()), "what only its owner can do"
+        subprocess.run(["git", f"--git-dir={remote}", "gc", "-q", "--prune=now"], check=True)
+    assert "hidden lighthouse" not in texts_in(remote)
+    assert "gc" not in run_cli("-w", str(place.workspace), "sync", "run").stderr, "said once"
 
 
 def test_one_scheduled_run_files_a_handoff_and_sends_its_card(

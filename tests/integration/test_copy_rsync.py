@@ -140,6 +140,20 @@ def test_without_truekeep_on_the_path_of_ssh_the_next_command_installs_it(laptop
     assert "8443" in laptop.run("search", "staging port").stdout
 
 
+def test_what_becomes_private_is_removed_there_also_without_truekeep(laptop: Laptop) -> None:
+    laptop.write("memory/plans.md", "# Plans\nthe hidden lighthouse of Uppsala\n")
+    laptop.sync()
+    objects = laptop.copy / "incoming/objects"
+    before = set(os.listdir(objects))
+    (laptop.ssh.bin / "truekeep").unlink()
+    laptop.place.configure('[sync]\nprivate = ["plans.md"]\n')
+    laptop.sync()
+    assert not before & set(os.listdir(objects)), "every pack and list of the earlier state"
+    assert "lighthouse" not in laptop.run("search", "hidden lighthouse").stdout
+    everything = b"".join(path.read_bytes() for path in laptop.copy.rglob("*") if path.is_file())
+    assert b"hidden lighthouse" not in everything
+
+
 def test_a_laptop_without_routes_says_who_keeps_its_copy_fresh(laptop: Laptop) -> None:
     assert "no routes yet" in laptop.run("sync", "status").stdout
     laptop.sync()

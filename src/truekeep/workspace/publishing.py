@@ -1,6 +1,6 @@
 """Publishes the canonical host's memory for copies on other machines: which files, and what the host knows about them.
 
-Besides the memory files, with those of further folders in the workspace that search reads, go the leases of the
+Besides the memory files, with the documents elsewhere in the workspace that search reads, go the leases of the
 canonical host, the decay record, the verdicts of the last check, and the repository and day of lines that only the
 ledger knows. The ledger, transcripts, drafts in review, other configuration and everything that is private stay here.
 """
@@ -32,7 +32,8 @@ from truekeep.handoffs.sync.publication_store import (
 )
 from truekeep.handoffs.sync.published_facts import shared_origins, shared_verdicts
 from truekeep.handoffs.sync.receipts import read_signer
-from truekeep.memory.file_scan import iter_files, stat_of, store_of
+from truekeep.memory.document_scan import iter_workspace
+from truekeep.memory.file_scan import stat_of, store_of
 from truekeep.verify.claim import VERSION
 from truekeep.verify.results import LineOrigin, digest_text, read_verdicts
 from truekeep.workspace.workspace import Workspace
@@ -137,8 +138,9 @@ def _last_of_others(folder: Path, key: str) -> int:
 def iter_sources(workspace: Workspace) -> Iterator[MemorySource]:
     """Every file that may be published, private or not."""
     root = workspace.path
-    for file in iter_files(str(root), workspace.config.recall.extra_paths):
-        yield MemorySource(file.path, file.stat, _reader(workspace, file.path))
+    for file in iter_workspace(str(root), workspace.config.recall.extra_paths):
+        if file.path not in STATE_DOCUMENTS:
+            yield MemorySource(file.path, file.stat, _reader(workspace, file.path))
     for name in STATE_DOCUMENTS:
         with suppress(OSError):
             yield MemorySource(name, stat_of(os.lstat(root / name)), _reader(workspace, name))

@@ -10,7 +10,7 @@ import random
 import shutil
 import zipfile
 from contextlib import suppress
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -323,6 +323,18 @@ def test_a_clock_that_jumps(pair: Pair) -> None:
     assert source.in_words(NOW - timedelta(days=3)).startswith("as of an unknown time")
     assert source.is_stale(NOW - timedelta(days=3))
     assert "is wrong: `date` on both" in source.warning(NOW - timedelta(days=3))
+
+
+def test_a_copy_trusts_the_hosts_time_again_after_its_clock_was_a_day_ahead(pair: Pair) -> None:
+    real = datetime.now(UTC)
+    pair.sync(now=real + timedelta(days=1), is_complete=False)
+    source = pair.open().source
+    assert source is not None
+    assert "is wrong: `date` on both" in source.warning(real)
+    pair.sync(now=real, is_complete=False)
+    source = pair.open().source
+    assert source is not None
+    assert source.note(real) == f"as of just now, from {source.host}", "though no file changed"
 
 
 # --- Only read -------------------------------------------------------------------------------------------------------

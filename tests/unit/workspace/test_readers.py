@@ -66,7 +66,9 @@ def pair(tmp_path: Path) -> Pair:
     (place.workspace / "memory/2026-11-15.md").write_text("# 2026-11-15\n- [lesson|i=0.9] Restart after deploys.\n")
     (place.workspace / "research").mkdir()
     (place.workspace / "research/birds.md").write_text("# Birds\nWhat sings in the reeds is a warbler.\n")
-    place.configure('[recall]\nextra_paths = ["research"]\n')
+    (place.workspace / "node_modules").mkdir()
+    (place.workspace / "node_modules/fish.md").write_text("# Fish\nWhat swims in the node is a pike.\n")
+    place.configure('[recall]\nextra_paths = ["node_modules"]\n')
     with place.open() as workspace:
         workspace.verification.verify()
     return Pair(place, tmp_path / "copy", (str(place.base / "repos/*"),))
@@ -84,6 +86,7 @@ def test_search_finds_by_words_with_age_and_verdicts(reader: Reader) -> None:
 def test_notes_in_further_folders_are_found(reader: Reader) -> None:
     assert reader.find("what sings in the reeds").hits[0].path == "research/birds.md"
     assert "warbler" in reader.get("research/birds.md")
+    assert reader.find("what swims in the node").hits[0].path == "node_modules/fish.md", "of extra_paths"
 
 
 def test_get_gives_lines_and_refuses_what_is_not_memory(reader: Reader) -> None:
