@@ -2,9 +2,9 @@
 
 A real sshd on loopback is the other machine. Sending and installing are two steps, so that each has its own figure. The
 other machine builds its index as it installs; what the host's own index of these files took is subtracted to tell how
-much of it is the transfer. Beside the first copy: `rsync -a` of the same files. Beside nothing new: one `ssh HOST
-true`, and the logins. Then search, wake and the hook SessionStart, on the host and in the copy, each in a process of
-its own, by turns. CPU time is of truekeep and the programs that it runs, not of the sshd.
+much of it is the transfer. Beside the first copy: `rsync -a` of the same files, both of its sides. Beside nothing new:
+one `ssh HOST true`, and the logins. Then search, wake and the hook SessionStart, on the host and in the copy, each in a
+process of its own, by turns. CPU time is of truekeep and the programs that it runs, not of the sshd.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _run(folder: Path, laptop: SshHost, files: int) -> None:
     sent = watch(sync)
     installed = watch(receive, **there)
     (folder / "plain").mkdir()
-    plain = watch(["rsync", "-a", "-e", ssh_of(laptop), f"{workspace}/memory", f"127.0.0.1:{folder}/plain/"])
+    plain = watch(["rsync", "-a", f"{workspace}/memory", f"{folder}/plain/"])  # here, so that both of its sides count
     before = laptop.logins()
     idle = watch(sync)
     logins = laptop.logins() - before

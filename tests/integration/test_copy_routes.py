@@ -50,12 +50,15 @@ class Producer:
         started = {"session_id": "s1", "cwd": str(self.home / "repos/app"), "source": "startup"}
         return self.run("hook", "session-start", "--for", "claude", stdin=json.dumps(started)).stdout
 
-    def be_old(self, *, hours: int) -> None:
-        """Let the copy be one that the host has not confirmed for some time."""
+    def be_old(self, *, hours: int, is_asked: bool = False) -> None:
+        """Let the copy be one that the host has not confirmed for some time, whether or not it was asked since."""
         state = self.home / ".local/state/truekeep/copy"
         at = (datetime.now(UTC) - timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%SZ")
         for path in (state / "head.json", state / "current/.truekeep/copy.json"):
             path.write_text(json.dumps({**json.loads(path.read_text()), "as_of": at}))
+        contacts = self.home / ".local/state/truekeep/contacts/host.json"
+        if not is_asked:
+            contacts.write_text(json.dumps({**json.loads(contacts.read_text()), "last_ok_at": at}))
 
     def memory(self) -> dict[str, str]:
         found = Path(os.path.realpath(self.home / ".local/state/truekeep/copy/current"))
@@ -198,6 +201,8 @@ def test_a_route_that_was_removed_leaves_a_copy_that_says_how_old_it_is(
     assert "memory received: " in laptop.run("sync", "run").stdout
     before = laptop.memory()
     assert before
+    laptop.be_old(hours=3, is_asked=True)
+    assert "and `date` on both" in laptop.said("search", "staging port"), "the host does not run, or a clock is wrong"
     laptop.be_old(hours=3)
     assert "as of 3 h ago, from " in laptop.brief()
     assert "`truekeep sync run` here" in laptop.said("search", "staging port")

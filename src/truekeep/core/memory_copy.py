@@ -66,10 +66,13 @@ class CopySource(NamedTuple):
             return ""
         if self.minutes_old(now) is None:
             return f"the clock here or on {self.host} is wrong: `date` on both"
-        return f"older than its interval of {self.every} min: {self._next_step()}"
+        return f"older than its interval of {self.every} min: {self._next_step(now)}"
 
-    def _next_step(self) -> str:
+    def _next_step(self, now: datetime) -> str:
         if _has_route(self.route):
+            was_here = CopySource.minutes_old(self._replace(as_of=_last_contact(self.route)), now)
+            if was_here is not None and was_here <= self.every:  # it was asked, and had nothing later
+                return f"`truekeep sync run` on {self.host}, and `date` on both"
             return "`truekeep sync run` here"
         if not self.route or is_sent():
             return f"`truekeep sync run` on {self.host}"
@@ -114,6 +117,12 @@ def _has_route(name: str) -> bool:
             return any(line.strip() in (f"[{name}]", f'["{name}"]') for line in file)
     except (OSError, ValueError):
         return False
+
+
+def _last_contact(route: str) -> str:
+    """When a route of this machine last worked, by its own clock; "" if it is not known."""
+    found = _read(os.path.join(own_state(), "contacts", f"{route}.json")) or {}
+    return str(found.get("last_ok_at", ""))
 
 
 def is_copy(path: str | os.PathLike[str]) -> bool:

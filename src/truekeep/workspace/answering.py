@@ -13,7 +13,7 @@ from truekeep.handoffs.sync.publication import OBJECTS
 from truekeep.handoffs.sync.pull_rsync import HostAnswer, check_answering, read_offered
 from truekeep.handoffs.sync.push_memory import publish_for
 from truekeep.handoffs.sync.receipts import read_signer
-from truekeep.handoffs.sync.routes import Route, read_routes
+from truekeep.handoffs.sync.routes import Option, Route, read_routes
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.runner import LocalMachine
@@ -51,7 +51,7 @@ def _route_for(side: LocalMachine, folder: str, login: str) -> Route:
     own = [route for route in routes if _is_to(side, route, folder)]
     private = {pattern for route in own or routes for pattern in route.texts("private")}
     shares = all(route.shares_memory for route in own)
-    given = {"host": f"{login}@{folder}", "private": tuple(sorted(private)), "memory": shares}
+    given: dict[str, Option] = {"host": f"{login}@{folder}", "private": tuple(sorted(private)), "memory": shares}
     return Route(f"answer-{folder}", "rsync", given)
 
 

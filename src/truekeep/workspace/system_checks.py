@@ -180,7 +180,7 @@ def check_copies(context: CheckContext) -> CheckResult:
 def _check_copy(context: CheckContext, source: CopySource) -> CheckResult:
     now = context.now()
     edited = find_edits(context.workspace.path)
-    stay = f"; {many(source.private, 'private file')} stayed there" if source.private else ""
+    stay = "; private files stayed there" if source.private else ""
     figures = {
         "host": source.host, "as_of": source.as_of, "minutes": source.minutes_old(now), "every": source.every,
         "edited": edited[:MAX_EXAMPLES],

@@ -14,8 +14,9 @@ import pytest
 from tests.support.copies import Pair
 from tests.support.helpers import Place, a_card, a_handoff, git_repo
 from truekeep.handoffs.sync.private_text import MASK
-from truekeep.handoffs.sync.publication import HEAD, OBJECTS
+from truekeep.handoffs.sync.publication import HEAD, OBJECTS, UnusablePublication
 from truekeep.handoffs.sync.publication_store import Publication
+from truekeep.workspace import publishing
 
 DIARY = "memory/diary/salary-of-ada.md"
 TEXT = """---
@@ -175,6 +176,14 @@ def test_earlier_text_of_a_private_file_stays_private(pair: Pair) -> None:
     check_nothing_left(pair, pair.publish())
 
 
+def test_a_private_file_that_cannot_be_read_stops_the_publication(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    pair.write(DIARY, TEXT)
+    real = publishing._reader
+    monkeypatch.setattr(publishing, "_reader", lambda ws, path: real(ws, path) if path != DIARY else lambda: None)
+    with pytest.raises(UnusablePublication, match="is private and cannot be read"):
+        pair.publish()
+
+
 @pytest.mark.parametrize("how", ["moved", "moved and edited", "listed", "listed after it was deleted", "linked"])
 def test_a_file_that_becomes_private_is_purged_from_what_copies_keep(pair: Pair, how: str) -> None:
     """Earlier generations, packs, and the free pages of an index: of each kind of becoming private."""
@@ -215,8 +224,6 @@ def test_what_is_compared_costs_nothing_while_nothing_changes(pair: Pair, monkey
     os.utime(pair.place.workspace / DIARY, (1_700_000_000, 1_700_000_000))
     first = pair.publish()
     read: list[str] = []
-    from truekeep.workspace import publishing
-
     real = publishing._reader
 
     def counted(workspace: object, path: str) -> object:

@@ -101,6 +101,7 @@ class PrivateFiles:
         self.files = {path: file for path, file in notes.files.items() if self.is_listed(path)}
         self.exempt = set(notes.exempt)
         self.later: set[Print] = set()  # new text of files that were private before
+        self.unread: list[str] = []  # nobody knows what these say
         self.has_new_patterns = before is not None and not self._listed.patterns <= {*notes.patterns}
         self.is_changed = before is None or self._settings != (notes.patterns, notes.public)
 

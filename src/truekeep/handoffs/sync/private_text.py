@@ -78,8 +78,8 @@ def prints_of(text: str, name: str) -> set[Print]:
     found = {_print(_RUN, tokens[start:end]) for start, end in _iter_runs(tokens)}
     titles = [os.path.splitext(os.path.basename(name))[0]]
     for line in text.split("\n"):
-        if title := _TITLE.match(line.strip()):
-            titles.append(title[1] or title[2])
+        if named := _TITLE.match(line.strip()):
+            titles.append(named[1] or named[2])
         words = _WORD.findall(_plain(line))
         is_short = 0 < _total(words) < _RUN_WEIGHT or 0 < len(words) < _RUN_WORDS
         if is_short and _total(words) >= _LINE_WEIGHT and (len(words) > 2 or _has_digit(words)):
@@ -143,10 +143,6 @@ class MaskedText(NamedTuple):
     lines: tuple[int | None, ...]  # for each line of the original: its number here; None if it is changed or left out
     same_as: str  # a private file that says one of the masked lines, or is named there
 
-    @property
-    def count(self) -> int:
-        return self.lines.count(None)
-
 
 class PrivateText:
     """The prints of private files, by which a text is compared."""
@@ -164,8 +160,8 @@ class PrivateText:
         tokens = tokenize(text)
         for start, end in self._iter_known_runs(tokens.words):
             if (mark := _print(_RUN, tokens.words[start:end]))[1] in self._files:
-                for line in {*tokens.lines[start:end]}:
-                    found.setdefault(line, []).append(mark)
+                for at in {*tokens.lines[start:end]}:
+                    found.setdefault(at, []).append(mark)
         for number, line in enumerate(text.split("\n")):
             for mark in self._iter_short(_WORD.findall(_plain(line))):
                 if mark[1] in self._files:

@@ -182,6 +182,8 @@ def _note_private(
         if private.is_current(source.path, tuple(source.stat)):
             continue
         data = source.read()
+        if data is None:
+            private.unread.append(source.path)
         if data:
             stat = _sure_stat(source.stat, data)
             private.note(FoundPrivate(source.path, stat, digest_of(data), decode(data)), was_published=was_published)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -131,6 +131,11 @@ class PublicationStore:
         """
         file_io.make_private(self.folder / OBJECTS)
         choice, private = self.choose(sources, patterns, public)
+        if private.unread:
+            raise UnusablePublication(
+                f"{private.unread[0]} is private and cannot be read, so that nobody knows where else its text is",
+                hint="correct its permissions, and run it again; until then nothing new is sent",
+            )
         files, contents = choice.published, choice.contents
         self._describe(described, choice, files, contents)
         before = self._notes
@@ -189,7 +194,7 @@ class PublicationStore:
         new = {digest: contents[digest] for digest in sorted(live - here)}
         return [*packs, *map(self._write_pack, _batches(new))]
 
-    def _unpack(self, digests: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    def _unpack(self, digests: Collection[str]) -> Iterator[tuple[str, bytes]]:
         """Contents from packs that are written again."""
         wanted = set(digests)
         for pack in self._notes.packs:

@@ -14,7 +14,7 @@ from truekeep.core.errors import BadInput, BadSetup, as_argument
 from truekeep.core.machine import person
 from truekeep.handoffs.sync.new_route import pair_routes, plan_producer_route
 from truekeep.handoffs.sync.receipts import parse_key
-from truekeep.handoffs.sync.routes import Route, read_routes
+from truekeep.handoffs.sync.routes import Option, Route, read_routes
 from truekeep.integrations.harnesses.producer_route import TestResult, try_route, wait_for_receipt
 from truekeep.integrations.harnesses.test_handoff import ask_key, last_test, make_inboxes, send_test
 from truekeep.interfaces.cli.connect import NO_MEMORY, connect, connect_quietly, said_before
@@ -141,7 +141,7 @@ def _set_up(ctx: click.Context, side: LocalMachine, repos: tuple[str, ...], key:
         raise BadInput(f"a route by {via} needs --remote", hint="the same as on the host")
     route = None
     if via != "rsync" or given["host"]:
-        options = {"repos": repos, **({"host_key": key} if key else {})}
+        options: dict[str, Option] = {"repos": repos, **({"host_key": key} if key else {})}
         wanted = ("host", "port", "ssh_options") if via == "rsync" else ("remote",)
         options |= {name: given[name] for name in wanted if given[name]}
         route = plan_producer_route(side.state, Route(given["name"], via, options))
