@@ -103,7 +103,7 @@ PROMISES: dict[str, Promise] = {
     "sync.trips": Promise("sync", "20 machines with nothing new: logins a machine", 1, ""),
     "sync.left": Promise("sync", "20 machines x 1,000 handoffs: not filed at the end", 0, ""),
     "copy.first": Promise("copy", "first copy of 10,000 files with its index, CPU of both sides, beside rsync -a", 1.0),
-    "copy.transfer": Promise("copy", "the same without its index", 10.0),
+    "copy.transfer": Promise("copy", "the same without its index", 3.0),
     "copy.trips": Promise("copy", "copy with nothing new: logins", 1.0, ""),
     "copy.changed": Promise("copy", "one changed file of 10,000, sent and installed, beside the first copy", 0.25),
     "copy.search": Promise("copy", "search in the copy, beside the host's, CPU", 1.25),

@@ -501,6 +501,8 @@ def _machines(stage: Stage) -> None:
     stage.tell("sync run")
     stage.tell("sync status")
     stage.tell("sync share post")
+    stage.tell("sync private post")
+    stage.tell("sync answer --machine laptop-0123456789 --login ada")
     stage.show("pipeline", "host-show")
     stage.tell("status pipeline")
     stage.tell("host show")
