@@ -105,7 +105,13 @@ def add(opened: Workspace | None, name: str, via: str, **options: Any) -> None:
     if via != "rsync" and side.is_host:
         lines.append("  `truekeep sync key` prints the key that each producer needs for it")
     if opened is not None and side.is_host and route.shares_memory:
-        lines.append(f"  {_stays(preview_memory(opened, private_for(route)))}: `truekeep sync private {name}` lists it")
+        choice, asked = preview_memory(opened, private_for(route)), f"`truekeep sync private {name}`"
+        is_all = not (choice.private or choice.withheld or choice.masked)
+        lines.append(
+            f"  all of memory is sent, nothing is private: {asked} says what would stay"
+            if is_all
+            else f"  {_stays(choice)}: {asked} lists it"
+        )
     emit("sync-add", route, lines)
 
 
