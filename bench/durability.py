@@ -1,9 +1,9 @@
-"""What the durability filter stops of real notes and of our own sentences: python -m bench.durability.
+"""What the durability filter stops of real notes and of our own sentences: python -m bench durability.
 
-Labels of public repositories are digests of lines (bench/real/durability.jsonl): nothing of those notes is here. The
-workspaces of bench/real served for tuning, all of their lines: "known". Lines of other repositories ("real"; a row
-names the commit) were labelled before the filter was looked at; the last digit of a digest decides their half, unless
-the row says that it served for tuning. A kind's share is stopped by any hint; of what lasts, less is better.
+Labels of public repositories are digests of lines (bench/real/durability.jsonl): nothing of those notes is here. What
+each label means is in bench/real/durability.md. A repository is in one half with all of its lines: no line of the held
+out ones is read while the filter changes. A kind's share is stopped by any hint; of what lasts, less is better. With
+`--model`, a linear model over words is measured beside the filter (bench/durability_model.py).
 """
 
 from __future__ import annotations
@@ -28,12 +28,18 @@ LASTING = "yes"
 STOPPING = frozenset(("code-layout", "git-history", "fix-recipe", "task-state", "config-preference"))
 
 
-def main(_: Sequence[str] = ()) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     folder = clones_folder()
     if folder is None:
         raise CannotRun("TRUEKEEP_BENCH_WORKSPACES names no folder of clones")
+    lines = [*own_sentences(), *real_lines(folder)]
+    if "--model" in arguments:
+        from bench.durability_model import compare
+
+        compare([line for line in lines if line.source != "own"])
+        return
     counts: dict[tuple[str, str, str], list[int]] = defaultdict(lambda: [0, 0])
-    for line in (*own_sentences(), *real_lines(folder)):
+    for line in lines:
         count = counts[line.label, line.source, line.half]
         count[0] += is_stopped(line.text)
         count[1] += 1
@@ -43,10 +49,11 @@ def main(_: Sequence[str] = ()) -> None:
 
 
 class LabelledLine(NamedTuple):
-    source: str  # own, known or real
+    source: str  # own, known (of workspaces that served for the first phrases) or real
     label: str
     half: str
     text: str
+    repository: str = ""
 
 
 def own_sentences() -> Iterator[LabelledLine]:
@@ -66,21 +73,32 @@ def real_lines(folder: Path) -> Iterator[LabelledLine]:
             continue
         named = PublicWorkspace(repository=repository, commit=commit, half="") if commit else known[repository]
         clone = named.find_clone(folder)
-        for line in dict.fromkeys(lines_of(named, clone)) if clone is not None else ():
+        if clone is None:
+            print(f"{repository} is not in {folder}: {len(wanted)} lines left out")
+            continue
+        for line in dict.fromkeys(lines_of(named, clone)):
             if row := wanted.get(digest_of(line)):
-                half = row.get("half") or (half_of(row["line"]) if commit else "tuning")
-                yield LabelledLine("real" if commit else "known", row["label"], half, line)
+                half = row.get("half", "tuning")
+                yield LabelledLine("real" if commit else "known", row["label"], half, line, repository)
 
 
 def lines_of(workspace: PublicWorkspace, clone: Path) -> Iterator[str]:
-    paths = git("-C", str(clone), "ls-tree", "-r", "-z", "--name-only", workspace.commit).split("\0")
-    for path in paths:
-        if path.endswith(".md"):
-            with suppress(
-                subprocess.CalledProcessError, UnicodeDecodeError
-            ):  # a blob that this clone lacks, or no text
-                text = git("-C", str(clone), "show", f"{workspace.commit}:{path}")
+    names = git("-C", str(clone), "ls-tree", "-r", "-z", "--name-only", workspace.commit).split("\0")
+    asked = "".join(f"{workspace.commit}:{name}\n" for name in names if name.lower().endswith(".md"))
+    answer = subprocess.run(
+        ["git", "-C", str(clone), "cat-file", "--batch"], input=asked.encode(), check=True, capture_output=True
+    ).stdout
+    place = 0
+    while place < len(answer):
+        end = answer.index(b"\n", place)
+        header = answer[place:end].split()
+        place = end + 1
+        if header[-1] != b"missing":  # a blob that this clone lacks
+            size = int(header[-1])
+            with suppress(UnicodeDecodeError):
+                text = answer[place : place + size].decode("utf-8")
                 yield from (line.strip() for line in text.splitlines())
+            place += size + 1
 
 
 def digest_of(line: str) -> str:
