@@ -1,4 +1,4 @@
-"""What the durability filter stops of real notes and of our own sentences: python -m bench durability.
+"""What the durability filter stops of real notes and of our own sentences: python -m bench.durability.
 
 Labels of public repositories are digests of lines (bench/real/durability.jsonl): nothing of those notes is here. What
 each label means is in bench/real/durability.md. A repository is in one half with all of its lines: no line of the held
@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import subprocess
+import sys
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str] = ()) -> None:
 
 
 class LabelledLine(NamedTuple):
-    source: str  # own, known (of workspaces that served for the first phrases) or real
+    source: str  # own, known (of repositories that the first phrases were made for) or real
     label: str
     half: str
     text: str
@@ -79,7 +80,8 @@ def real_lines(folder: Path) -> Iterator[LabelledLine]:
         for line in dict.fromkeys(lines_of(named, clone)):
             if row := wanted.get(digest_of(line)):
                 half = row.get("half", "tuning")
-                yield LabelledLine("real" if commit else "known", row["label"], half, line, repository)
+                source = "real" if commit and "known" not in row else "known"
+                yield LabelledLine(source, row["label"], half, line, repository)
 
 
 def lines_of(workspace: PublicWorkspace, clone: Path) -> Iterator[str]:
@@ -115,4 +117,7 @@ def is_stopped(text: str) -> bool:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main(sys.argv[1:])
+    except CannotRun as error:
+        sys.exit(str(error))
