@@ -66,6 +66,8 @@ def test_durability_filter_no_already_in_claude_md(half: str) -> None:
         ("The user prefers tabs over spaces.", "config-preference", "settings file"),
         ("We fixed the bug by checking for null first.", "fix-recipe", "in the code"),
         ("We're currently debugging the importer, the next step is to bisect.", "task-state", "task list"),
+        ("The card gateway.md is wrong.", "about-memory", "correct the card"),
+        ("The old memory about the gateway's port is out of date.", "about-memory", "correct the card"),
     ],
 )
 def test_durability_filter_on_handoffs(place: Place, sentence: str, code: str, place_for_it: str) -> None:

@@ -157,6 +157,7 @@ RULES: dict[str, FindingRule] = {
     "code-layout": FindingRule("promote", "where code lives is better read from the code"),
     "git-history": FindingRule("promote", "who changed what is better read from git"),
     "fix-recipe": FindingRule("promote", "the fix is in the code; the commit says why"),
+    "about-memory": FindingRule("promote", "that a memory is wrong is corrected in that memory"),
     "config-preference": FindingRule("promote", "a settings file of an editor, shell or formatter holds it"),
 }
 

@@ -42,6 +42,7 @@ _FLEETING = (
     "git-history",
     "fix-recipe",
     "config-preference",
+    "about-memory",
 )
 _MAX_FINDINGS = 3  # of the policy in a draft's reasons
 

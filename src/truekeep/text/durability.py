@@ -18,7 +18,7 @@ from truekeep.text.phrases import expand_names, load_phrases
 from truekeep.text.unicode import clip
 
 NOT_DURABLE = (
-    *("task-state", "code-layout", "git-history", "fix-recipe", "config-preference"),
+    *("task-state", "code-layout", "git-history", "fix-recipe", "config-preference", "about-memory"),
     "already-instructed",  # found by the policy
 )
 """Codes of lines that are kept better elsewhere."""
@@ -33,6 +33,7 @@ WHY = {
     "code-layout": "Drop it or say what is surprising; a search finds where code lives.",
     "git-history": "Drop it or say why it matters; git log keeps who changed what.",
     "fix-recipe": "Say what caused it and how to notice; the fix itself is in the code.",
+    "about-memory": "Say what is true instead, and correct the card itself.",
     "config-preference": "Leave it to the settings file that holds it, or write down why it differs.",
 }
 
@@ -67,6 +68,7 @@ _RULES = (
     _Rule("git-history", "git-history", reads_quotations=True),
     _Rule("fix-recipe", "fix-recipe", reads_quotations=True),
     _Rule("config-preference", "config-preference"),
+    _Rule("about-memory", "about-memory", reads_quotations=True),
 )
 _CODE_ENDING = r"(?:py|tsx?|jsx?|mjs|go|rs|java|kt|rb|php|[ch]|cc|cpp|cs|swift|sql|sh|css|html|vue|svelte)"
 _NAMES = {
