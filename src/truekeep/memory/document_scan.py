@@ -1,11 +1,13 @@
 """The documents of a workspace outside of its memory files: every Markdown file that people wrote into it.
 
-Search reads them; maintenance and hooks see memory files only (`file_scan`).
+Search reads them, and verify checks them and the instructions to the agent; maintenance and hooks see memory files only
+(`file_scan`).
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 
@@ -20,7 +22,8 @@ from truekeep.memory.file_scan import (
 )
 from truekeep.memory.ignore_rules import IgnoreRules, is_ignored, parse_ignore_rules
 
-_INSTRUCTIONS = frozenset(("AGENTS.md", "CLAUDE.md", "GEMINI.md", "HANDOVER.md", "BOOTSTRAP.md"))
+_INSTRUCTIONS = frozenset(("AGENTS.md", "CLAUDE.md", "GEMINI.md", "HANDOVER.md"))  # verify checks them
+_TEMPLATES = frozenset(("BOOTSTRAP.md",))  # of the harness, until they are filled in and deleted
 _SKILL = "SKILL.md"
 _OTHERS_FOLDERS = frozenset(  # of packages, builds and caches
     (
@@ -28,20 +31,22 @@ _OTHERS_FOLDERS = frozenset(  # of packages, builds and caches
         "__pycache__", "dist", "build", "target", "coverage", "htmlcov", "out", "tmp", "temp", "cache", "skills",
     )
 )  # fmt: skip
+_BACKUP_FOLDER = re.compile(r"(?:.*[-_.])?(?:back-?ups?|bak|trash|snapshots?|old)(?:[-_.]?\d.*)?", re.IGNORECASE)
 DOCUMENT_LIMIT = 1_000_000  # bytes of a document outside of memory/; a larger one is data, or made by a program
 _IGNORE_FILE_LIMIT = 200_000  # bytes of a .gitignore that are read
 
 
-def scan_workspace(root: str, extra: Sequence[str] = ()) -> FileScan:
+def scan_workspace(root: str, extra: Sequence[str] = (), *, with_instructions: bool = False) -> FileScan:
     """The memory files, and every other Markdown file that people wrote into the workspace, as documents.
 
-    Not those of packages, builds, skills and other repositories, what git ignores, or instructions to the agent.
+    Not those of packages, builds, skills and other repositories, what git ignores, or (unless asked for) instructions
+    to the agent.
     """
     memory = scan_files(root, extra)
     seen = {file.path for file in memory.extra}
     folders: list[ScannedFolder] = []
     large: list[str] = []
-    for folder in _walk_documents(root, memory.special_files):
+    for folder in _walk_documents(root, memory.special_files, with_instructions=with_instructions):
         prefix = f"{folder.shown}/" if folder.shown else ""
         entries = [entry for entry in folder.entries if f"{prefix}{entry[0]}" not in seen]
         large += [f"{prefix}{name}" for name, info in entries if info[0] > DOCUMENT_LIMIT]
@@ -56,7 +61,19 @@ def iter_workspace(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]
     return scan_workspace(root, extra).files()
 
 
-def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
+def iter_current(root: str) -> Iterator[MemoryFile]:
+    """Every file that tells how things are: what search reads and the instructions to the agent, without backups."""
+    for file in scan_workspace(root, with_instructions=True).files():
+        if not is_backup(file.path):
+            yield file
+
+
+def is_backup(path: str) -> bool:
+    """Whether a file is in a folder of backups or of old states: it tells what another file told then."""
+    return any(map(_BACKUP_FOLDER.fullmatch, path.split("/")[:-1]))
+
+
+def _walk_documents(root: str, special: list[str], *, with_instructions: bool) -> Iterator[ScannedFolder]:
     """The folders with documents outside of memory/. One that cannot be listed is passed over."""
     waiting: list[tuple[str, str, tuple[IgnoreRules, ...]]] = [(root, "", ())]
     while waiting:
@@ -76,7 +93,9 @@ def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
         finally:
             os.close(opened)
         special += [f"{prefix}{name}" for name in others if prefix]
-        yield ScannedFolder(location, shown, [entry for entry in files if _is_document(prefix, entry[0], ignored)])
+        left_out = _TEMPLATES if with_instructions else _TEMPLATES | _INSTRUCTIONS
+        documents = [entry for entry in files if entry[0] not in left_out and _is_document(prefix, entry[0], ignored)]
+        yield ScannedFolder(location, shown, documents)
         for name in names:
             is_memory = not shown and name in (*ROOT_FOLDERS, "memory")
             if not is_memory and name.lower() not in _OTHERS_FOLDERS:
@@ -86,7 +105,7 @@ def _walk_documents(root: str, special: list[str]) -> Iterator[ScannedFolder]:
 
 
 def _is_document(prefix: str, name: str, ignored: tuple[IgnoreRules, ...]) -> bool:
-    if name in _INSTRUCTIONS or (not prefix and name in ROOT_FILES):
+    if not prefix and name in ROOT_FILES:
         return False
     return not (ignored and is_ignored(prefix + name, ignored, is_folder=False))
 

@@ -11,6 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
+from truekeep.core.model import CARDS, INDEX
 from truekeep.core.repository import GitFailed
 from truekeep.memory.file_scan import is_dated, is_log
 from truekeep.verify.bundle_claims import check_bundle
@@ -46,9 +47,11 @@ _MARKED_NAME_ENDINGS = (
     ".cljc",
 )  # languages whose names may end in ? or !
 _OF_ITS_DAY = re.compile(  # files and folders of records and plans
-    r"(?:^|/|[-_.])(?:archives?|archived|history|backups?|snapshots?|plans?|proposals?)(?:/|[-_.])", re.IGNORECASE
+    r"(?:^|/|[-_.])(?:archives?|archived|history|backups?|snapshots?|plans?|proposals?|audits?|incidents?|meetings?"
+    r"|receipts?|retros?|post-?mortems?|changelog)(?:/|[-_.])|(?:^|/)(?:daily|journals?|logs?|reports?|sprints?)/"
+    r"|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z",
+    re.IGNORECASE,
 )
-_DATED_ENTRY = re.compile(r"-(?:[a-z]{0,8}\d{0,4}-)?20\d\d-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])-")  # reduced words
 _DATED_HEADING = re.compile(r"-20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])-")  # of a diagnosis, an error, a fix
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _NOT_BY_AGE = (*LINK_REASONS, *TREE_REASONS)  # what they show is not there, whenever the line was written
@@ -148,10 +151,13 @@ def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
     A dated document tells of its day, too; but of a path that was only renamed, its readers need the new one.
     """
     path = question.memory
-    if is_log(path) or _OF_ITS_DAY.search(path) or _DATED_ENTRY.match(question.subject.line):
+    if is_log(path) or _OF_ITS_DAY.search(path) or question.subject.is_dated:
         return True
     if verdict.verdict != MOVED and _DATED_HEADING.search(question.subject.entry):
         return True
+    is_number = verdict.verdict == MOVED and question.claim.kind == "line" and not path.startswith(f"{CARDS}/")
+    if is_number and path != INDEX:
+        return True  # in a document, a line number is of the day on which it was written
     return is_dated(path) and (verdict.verdict != MOVED or "/" not in question.claim.name)
 
 

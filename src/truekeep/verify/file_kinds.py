@@ -45,7 +45,8 @@ _DOCUMENT = re.compile(
     re.IGNORECASE,
 )
 _VENDORED = re.compile(
-    r"(?:^|/)(?:node_modules|_?vendor|_?vendored|third_party|third-party|site-packages|bower_components|dist|\.yarn)/"
+    r"(?:^|/)(?:node_modules|_?vendor|_?vendored|third_party|third-party|site-packages|bower_components|dist|\.yarn"
+    r"|\.obsidian)/"
 )
 
 

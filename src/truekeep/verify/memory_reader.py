@@ -12,6 +12,7 @@ from truekeep.core.errors import BadInput
 from truekeep.core.file_io import NOT_REGULAR, open_regular
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.card import parse_day
+from truekeep.memory.document_scan import iter_current
 from truekeep.memory.file_scan import MemoryFile, iter_files, store_of
 from truekeep.memory.own_blocks import blank_rule
 from truekeep.search.file_metadata import describe
@@ -37,9 +38,9 @@ class MemoryReader:
         self._origins = origins
 
     def memories(self) -> Iterator[MemoryText]:
-        """Every card, document and daily log, and the index."""
+        """Every card, document and daily log, the index, and the instructions to the agent."""
         read: list[MemoryText] = []
-        for source in iter_files(self.root):
+        for source in iter_current(self.root):
             if _is_memory(source):
                 memory = self._read(source.location, source.path)
                 is_read = memory is not None and not (source.path == INDEX and _only_lists_cards(memory.text))
@@ -84,8 +85,8 @@ class MemoryReader:
             yield memory, shown in own
 
     def own_paths(self) -> set[str]:
-        """The paths of every card and document."""
-        return {source.path for source in iter_files(self.root) if _is_memory(source)}
+        """The paths of every file that is checked without being named."""
+        return {source.path for source in iter_current(self.root) if _is_memory(source)}
 
     def about(self, memories: Sequence[MemoryText], root: str, store: FactsCache) -> list[MemoryText]:
         """The memories about the repository of this checkout, and those without a repository."""

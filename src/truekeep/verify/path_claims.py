@@ -12,6 +12,7 @@ from typing import NamedTuple
 from truekeep.core.model import PROTECTED
 from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
+from truekeep.memory.document_scan import is_backup
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.claims.trees import IN_TREE
@@ -95,12 +96,16 @@ def check_path(world: World, question: Question) -> Verdict | None:
     if world.is_home and is_folder and claim.is_weak and name in FOLDERS_OF_ANY_PROJECT and not question.is_rooted:
         return None
     place = find_place(world, name, question)
+    if world.is_home and name in WORKSPACE_FILES and not question.is_rooted and claim.why != "a link":
+        return _file_of_agent(world, question, place)
     is_lost = (place is None or not place.path) and not world.now.has(name.strip("/"))
     if is_lost and (there := judge_uncommitted(world, question, name.strip("/"))) is not None:
         return there
     if place is not None and place.path and not place.is_moved:
         return _exists(world, question, place.path)
     if place is not None and place.path:
+        if world.is_home and not world.is_in_use and is_ignored_path(world, name.strip("/"), question):
+            return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
         return _moved(question, place)
     if place is not None and place.trail is not None and (several := _several(world, name)):
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several[:5])
@@ -178,8 +183,9 @@ def _known_place(world: World, name: str, question: Question) -> PathPlace | Non
     """Find a path in the checkout or in the rename records since the memory's date. Cached."""
     if world.is_home and _is_bare(name):
         return _find_place(world, name, question)  # by what the line is about, so there is little to share
-    key = (name, question.written_at, question.claim.is_weak, question.folder, question.claim.why == "a link")
-    known: dict[tuple[str, int | None, bool, str, bool], PathPlace | None] = world.places
+    is_link = question.claim.why == "a link"
+    key = (name, question.written_at, question.claim.is_weak, question.folder, is_link, question.is_rooted)
+    known: dict[tuple[object, ...], PathPlace | None] = world.places
     if key not in known:
         known[key] = _find_place(world, name, question)
     return known[key]
@@ -270,7 +276,8 @@ def _find_place(world: World, name: str, question: Question) -> PathPlace | None
     folded = now.by_lower.get(bare.lower())
     if folded is not None and not (world.options.are_documents and question.claim.is_weak):
         return PathPlace(folded, is_moved=True)
-    if (short := _by_ending(world, bare)) and (not world.is_home or _is_surely(short, bare, question)):
+    is_exact = world.is_home and question.is_rooted  # it is there, or it is not
+    if not is_exact and (short := _by_ending(world, bare)) and (not world.is_home or _is_surely(short, bare, question)):
         return PathPlace(short)
     return _removed_by_ending(world, bare, question) if world.options.are_documents else None
 
@@ -396,21 +403,67 @@ def _place_by_subject(
     namesakes = [path for path in now.by_name.get(name, ()) if not path.startswith(f"{STATE}/")]
     own = next((path for path in candidates if now.has(path)), "")
     namesakes = [path for path in namesakes if path == own or not _is_kept_copy(path, question)]
-    if question.claim.why == "a link" or not namesakes:
+    if question.claim.why == "a link" or (not namesakes and name not in WORKSPACE_FILES):
         return bool(own), PathPlace(own) if own else None
     stem = name.partition(".")[0]
+    if name in WORKSPACE_FILES:
+        return _place_of_agent(world, name, namesakes, question)
     ranked = nearest(question.subject, question.folder, namesakes, stem)
     named = [path for rank, path in ranked if rank == ranked[0][0] <= IN_HEADING]
-    if name in WORKSPACE_FILES:  # that a line lists IDENTITY.md and SOUL.md says nothing about IDENTITY/SOUL.md
-        named = [path for path in named if f"{os.path.dirname(path).rpartition('/')[2]}.md" not in WORKSPACE_FILES]
     if own and (own in named or not named) and name not in OF_ANY_PROJECT:
         return True, PathPlace(own)
     if len(named) == 1:
-        return True, PathPlace(named[0])
+        is_open = ranked[0][0] == IN_HEADING and _is_claimed_by_another(named[0], namesakes, question)
+        return True, None if is_open else PathPlace(named[0])
     is_common = name in OF_ANY_PROJECT or is_one_word(stem.replace("-", "_"))
-    if len(namesakes) > 1 or ((is_common or name in WORKSPACE_FILES) and ranked[0][0] > IN_SECTION):
+    if len(namesakes) > 1 or (is_common and ranked[0][0] > IN_SECTION):
         return True, None
     return False, None
+
+
+def _place_of_agent(
+    world: World, name: str, namesakes: Sequence[str], question: Question
+) -> tuple[bool, PathPlace | None]:
+    """Choose whose file is meant: each agent of a workspace has files of these names in its own folder.
+
+    In an agent's own folder the files there are meant; elsewhere the workspace's, unless the line or a heading names
+    the folder of another one.
+    """
+    subject = question.subject
+    if subject.is_of_other_agent:
+        return True, None
+    home = os.path.relpath(os.path.realpath(world.workspace), world.root) if world.workspace else "."
+    own = os.path.normpath(os.path.join(home, name))
+    beside = f"{question.folder}/{name}" if question.folder else name
+    is_in_agent = beside != own and question.memory.rpartition("/")[2] in (*WORKSPACE_FILES, "README.md")
+    # That a line lists IDENTITY.md and SOUL.md says nothing about IDENTITY/SOUL.md.
+    others = [path for path in namesakes if f"{os.path.dirname(path).rpartition('/')[2]}.md" not in WORKSPACE_FILES]
+    named = [path for path in others if path != own and subject.nearness(path, name.partition(".")[0]) <= IN_HEADING]
+    is_note = question.folder in ("memory", f"{home}/memory")
+    if is_in_agent and beside in namesakes:
+        return True, PathPlace(beside)
+    if named:
+        return True, PathPlace(named[0]) if len(named) == 1 else None
+    is_own = own in namesakes and (beside == own or beside not in namesakes or is_note)
+    return True, PathPlace(own) if is_own else None
+
+
+def _file_of_agent(world: World, question: Question, place: PathPlace | None) -> Verdict | None:
+    """Check a file that every agent may have: one that is missing is the harness's to make, and no alarm."""
+    name = question.claim.name
+    if place is not None and place.path and not place.is_moved:
+        return _exists(world, question, place.path)
+    several = tuple(path for path in world.now.by_name.get(name, ()) if not is_backup(path))[:5]
+    if question.claim.is_weak or not several:
+        return None
+    return unverifiable(question, "several", f"which agent's {name} is meant is open", candidates=several)
+
+
+def _is_claimed_by_another(chosen: str, namesakes: Sequence[str], question: Question) -> bool:
+    """Whether the line has a word of another namesake's folder, and none of the chosen one's: which one is open."""
+    line = question.subject._replace(heading="")
+    shared = {path: line.shared_words(os.path.dirname(path)) for path in namesakes}
+    return not shared[chosen] and any(shared.values())
 
 
 def moved_folder(world: World, folder: str, question: Question) -> PathPlace | None:
@@ -567,17 +620,26 @@ def is_of_other_machine(name: str) -> bool:
 
 def _exists(world: World, question: Question, path: str) -> Verdict | None:
     name = question.claim.name.strip("/")
+    if world.is_home and path == _own_path(world, question):
+        return None  # that a document is there says nothing about what it claims
     dirty = path in world.now.position and world.now.is_dirty(path)
     if path == name or path == question.claim.name:
         listed = world.now.has(path) or world.now.has_folder(path)
         if not listed and "/" not in path and len(world.now.by_name.get(path, ())) > 1:
             several = tuple(world.now.by_name[path][:5])
             if world.is_home and question.claim.is_weak:
-                return None  # which of them is meant is not known
+                return None
+            if world.is_home:
+                return unverifiable(question, "several", f"{len(several)} files have this name", candidates=several)
             return confirmed(question, "exists", "several files have this name", several[0], candidates=several)
         why = "there" if listed else "there, but not tracked by git"
         return confirmed(question, "exists", why, path, is_dirty=dirty)
     return confirmed(question, "exists", f"there as {path}", path, is_dirty=dirty)
+
+
+def _own_path(world: World, question: Question) -> str:
+    """The path of the document itself, from the root of the repository."""
+    return f"{question.folder}/{question.memory.rpartition('/')[2]}" if question.folder else question.memory
 
 
 def _moved(question: Question, place: PathPlace) -> Verdict:
@@ -608,14 +670,14 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
     if world.workspace and not is_folder and os.path.lexists(os.path.join(world.workspace, bare)):
         return confirmed(question, "in-memory", "a file of this memory")
     several = tuple(path for path in now.by_name.get(parts[-1], ()) if path.endswith("/" + bare))[:5]
-    if world.is_home and several:
+    if world.is_home and several and not question.is_rooted:
         ranked = nearest(question.subject, question.folder, several, parts[-1].partition(".")[0])
         best = [path for rank, path in ranked if rank == ranked[0][0] < NOT_NAMED]
         if len(best) == 1:
             return confirmed(question, "exists", f"there as {best[0]}", best[0])
         if len(several) == 1:
             return None  # of a project that nothing here names
-    if several:
+    if several and not (world.is_home and question.is_rooted):
         return unverifiable(question, "several", f"{len(several)} files end like this", candidates=several)
     if claim.is_weak:
         return None

@@ -20,7 +20,14 @@ MIN_WORD_CHARS = 4
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _BOLD_HEADING = re.compile(r" {0,3}\*\*([^*]{3,80})\*\*:?\s*\Z")
 _BOLD_LEVEL = 7
+_OTHER_AGENT = re.compile(r"/workspace-[a-z][\w-]*|/\.openclaw/agents/\w", re.IGNORECASE)
 _NO_WORD = re.compile(r"[^a-z0-9]+")
+_DATED_LINE = re.compile(
+    r"\s*(?:[-*+>|]\s*|\d{1,4}[.)]\s+)?[^\w\n]{0,4}(?:[A-Za-z]{0,8}\d{0,4}\W{1,5})?"
+    r"20\d\d[-/.](?:0[1-9]|1[0-2])[-/.](?:0[1-9]|[12]\d|3[01])(?:T\d|\b)"
+)  # "- 2026-04-24T11:28 | done", "[2026-04-24] …", "Tue 2026-04-24: …"
+_DAY_ALONE_CHARS = 40
+_ITEM = re.compile(r"(\s*)(?:[-*+]|\d{1,3}[.)])\s")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _GENERIC_NAMES = frozenset(
     "src lib app apps script scripts tool tools bin memory doc docs test tests package packages core util utils common "
@@ -48,6 +55,8 @@ class Subject(NamedTuple):
     heading: str = ""  # the headings above it, and the document's own name
     section: str = ""
     entry: str = ""  # the headings above it without the document's title
+    is_of_other_agent: bool = False  # its section names the workspace of another agent
+    is_dated: bool = False  # it is of an entry that begins with a day
 
     def nearness(self, path: str, own_name: str = "") -> int:
         """How near to the claim the text names the folders or the stem of a file: one of the constants above.
@@ -102,9 +111,10 @@ class Subjects:
         self._starts: list[int] = []  # of the section of each line
         self._headings: list[str] = []  # of each section start
         self._entries: list[str] = []  # the same, without the title
-        self._known: dict[int, tuple[str, str, str]] = {}
+        self._known: dict[int, tuple[str, str, str, bool]] = {}
         self._section_of: list[int] = []
         self._read_headings()
+        self._dated = _find_dated(lines)
 
     def _read_headings(self) -> None:
         above: list[tuple[int, str]] = []
@@ -130,8 +140,32 @@ class Subjects:
             stop = self._starts[section + 1] if section + 1 < len(self._starts) else len(self._lines)
             text = "\n".join(self._lines[start : min(stop, start + MAX_SECTION_LINES)])
             heading = reduce_words(self._headings[section]).rstrip("-") + self._name
-            self._known[section] = heading, reduce_words(text), reduce_words(self._entries[section])
-        return Subject(reduce_words(self._lines[number - 1]), *self._known[section])
+            is_of_other = _OTHER_AGENT.search(text) is not None
+            self._known[section] = heading, reduce_words(text), reduce_words(self._entries[section]), is_of_other
+        return Subject(reduce_words(self._lines[number - 1]), *self._known[section], self._dated[number - 1])
+
+
+def _find_dated(lines: Sequence[str]) -> list[bool]:
+    """For each line, whether it is of an entry that begins with a day.
+
+    An item of a list goes on until the next item or a heading; a line with little but a day, until a heading; any other
+    line, until an empty one; a row of a table is for itself.
+    """
+    found = []
+    is_dated, indent, ends_at_gap = False, -1, False
+    for line in lines:
+        item = _ITEM.match(line)
+        if _HEADING.match(line):
+            is_dated = False
+        elif _DATED_LINE.match(line):
+            is_dated, indent = True, len(item[1]) if item is not None else -1
+            ends_at_gap = item is None and len(line.strip()) > _DAY_ALONE_CHARS
+        elif item is not None and len(item[1]) <= indent:
+            is_dated = False
+        elif (ends_at_gap and not line.strip()) or line.lstrip().startswith("|"):
+            is_dated = False
+        found.append(is_dated)
+    return found
 
 
 def nearest(subject: Subject, folder: str, paths: Iterable[str], own_name: str = "") -> list[tuple[int, str]]:

@@ -58,6 +58,7 @@ GENERIC_VARIABLES = frozenset(
     "WORK_DIR".split()
 )  # names that so many programs have that one of them says little
 _MAX_OLD_TREES = 12  # searched in one run
+_MIN_WORDS_OF_LONG_NAME = 3
 _CONFIG_KINDS = frozenset(("key",))
 _HEADER_WORDS = frozenset(
     "class struct interface trait enum object record public private protected internal abstract final sealed static "
@@ -72,6 +73,11 @@ _DATA_LANGUAGES = frozenset(("json", "html", "css"))  # whose keys and words are
 _UNKNOWN_NAMES = ("only-mentioned", "never-seen", "owner-unknown", "of-others")
 _SURELY_CODE = ("a call", "called a function", "a declaration", "an import", SEARCHED)
 _VALUE_KINDS = frozenset(("variable", "key", "field", "property", "value"))
+
+
+def _is_long_name(name: str) -> bool:
+    """Whether a name has so many words that hardly two programs have it."""
+    return len(re.findall(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+", name)) >= _MIN_WORDS_OF_LONG_NAME
 
 
 def is_source(path: str) -> bool:
@@ -606,6 +612,8 @@ class Symbols:
             return self._gone_since(question, then._replace(spots=tuple(defined_then)) if then else None, "", ())
         used_in = in_code.rpartition(":")[0]
         is_used = (is_tied and not self.world.is_home) or (not claim.is_weak and is_source(used_in))
+        if is_tied and self.world.is_home and claim.kind == "symbol" and is_one_word(claim.name):
+            is_used = False  # the text puts it into another file
         if self.world.is_home and not is_tied and claim.kind != "method":
             verdict = self._defined_by_subject(question, [spot for spot in tests if is_source(spot.path)])
             return verdict or self._check_used_at_home(question, self._source_users(claim.name))
@@ -628,8 +636,8 @@ class Symbols:
         """Check a name that no code of the workspace defines; None if nothing ties it to this code."""
         claim = question.claim
         for rank, path in nearest(question.subject, question.folder, users, claim.name):
-            if claim.is_weak or rank > IN_SECTION or is_one_word(claim.name):
-                break  # a word of the text, as likely as a name of this code
+            if claim.is_weak or rank > IN_HEADING or not _is_long_name(claim.name):
+                break  # a word of the text or a name of a library, as likely as a name of this code
             if line := self.world.find_word(path, claim.name):
                 cite = f"{path}:{line}"
                 return confirmed(question, "used", f"used in {cite}; nothing here defines it", cite)

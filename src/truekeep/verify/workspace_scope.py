@@ -13,16 +13,18 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from truekeep.memory.document_scan import is_backup
 from truekeep.memory.file_scan import is_log
-from truekeep.verify.claims.patterns import OF_ANY_PROJECT, TOP_FOLDERS, is_file
-from truekeep.verify.file_kinds import FileKind, kind_of
+from truekeep.verify.claims.patterns import OF_ANY_PROJECT, TOP_FOLDERS, is_bundle, is_file
+from truekeep.verify.file_kinds import FileKind, kind_of, language_for
 from truekeep.verify.path_claims import MADE_AT_RUN_TIME, WORKSPACE_FILES
 from truekeep.verify.question import Question
 from truekeep.verify.repository import ELSEWHERE, World
 from truekeep.verify.subject import IN_HEADING, IN_LINE, IN_SECTION, is_one_word, nearest, reduce_words
-from truekeep.verify.verdict import CONFIRMED, UNVERIFIABLE, Verdict
+from truekeep.verify.verdict import CONFIRMED, GONE, UNVERIFIABLE, Verdict
 
 _PATHS = ("path", "directory")
+_NAMES = ("symbol", "method", "env", "flag")
 _OF_MACHINE = ("port", "unit", "container", "cron")
 _SEEN_LIVE = ("on-this-host", "listening", "unit", "container", "scheduled", "answers")
 _HARNESS_TOOLS = frozenset(
@@ -50,6 +52,8 @@ def keep_claims_about(
         verdict = found.get(id(question))
         if verdict is not None and verdict.verdict == UNVERIFIABLE:
             verdict = verdict if _is_checkable(world, question, verdict) else None
+        elif verdict is not None and verdict.verdict == GONE and _is_of_backup(question, verdict):
+            verdict = None  # no code here ever had it, but a copy of another machine's did
         elif verdict is not None and verdict.verdict == CONFIRMED:
             is_strange = (question.memory, question.subject.heading) in strange
             verdict = verdict if _is_meant(world, question, verdict, is_strange=is_strange) else None
@@ -74,7 +78,7 @@ def _is_checkable(world: World, question: Question, verdict: Verdict) -> bool:
         return False  # a line number alone, as of a stack trace; a script of whatever project the text is about
     if claim.kind in (*_PATHS, "line") and reason == "never-seen":
         return _is_place_here(world, question)
-    if claim.kind in ("symbol", "method", "env", "flag") and reason in ("never-seen", "only-mentioned"):
+    if claim.kind in _NAMES and reason in ("never-seen", "only-mentioned"):
         return bool(claim.place)
     return True
 
@@ -119,15 +123,23 @@ def _is_meant(world: World, question: Question, verdict: Verdict, *, is_strange:
 def _is_own_code(question: Question, verdict: Verdict) -> bool:
     """Whether the evidence for a name is no installed package, and no script or variable that any project has."""
     claim, path = question.claim, verdict.place.partition(":")[0]
-    if claim.kind in ("symbol", "method", "env", "flag") and not claim.place and path:
-        if kind_of(path) is FileKind.VENDORED:
+    if claim.kind in _NAMES and not claim.place and path:
+        if kind_of(path) is FileKind.VENDORED or is_backup(path) or is_bundle(path):
             return False
+        if claim.kind == "env" and language_for(path) == "json":
+            return False  # a word of a record
         is_common = claim.name.count("_") < _MIN_PARTS_OF_VARIABLE or _OF_A_VENDOR.match(claim.name) is not None
         if claim.kind == "env" and is_common:
             return _nearness(question, path) <= IN_HEADING
     if claim.kind == "script" and "/" in path:
         return _nearness(question, path) <= IN_SECTION
+    if claim.kind in ("version", "package") and "/" in path:
+        return _nearness(question, path) <= IN_HEADING
     return True
+
+
+def _is_of_backup(question: Question, verdict: Verdict) -> bool:
+    return question.claim.kind in _NAMES and not question.claim.place and is_backup(verdict.place.partition(":")[0])
 
 
 def _nearness(question: Question, path: str) -> int:

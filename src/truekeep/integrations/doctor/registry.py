@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from truekeep.core.machine import has_routes
 from truekeep.integrations.doctor import install_checks, state_checks
@@ -41,8 +41,10 @@ _ELSEWHERE = ("folders", "hooks", "timer", "ingester")  # their problems are not
 OF_MEMORY = tuple(check.name for check in HEALTH if check not in FAILURES)
 
 
-def run_checks(context: CheckContext, *, fix: bool = False) -> Iterator[CheckResult]:
-    """Run all checks; failed scheduled runs and recorded crashes come first.
+def run_checks(
+    context: CheckContext, *, fix: bool = False, progress: Callable[[int, int], None] = lambda *_: None
+) -> Iterator[CheckResult]:
+    """Run all checks; failed scheduled runs and recorded crashes come first. `progress`: of reading memory.
 
     Memory is checked only where the installation has no problem left: reading it could change what is damaged.
     """
@@ -54,7 +56,7 @@ def run_checks(context: CheckContext, *, fix: bool = False) -> Iterator[CheckRes
         yield from results
         is_sound &= check.name in _ELSEWHERE or all(result.severity in (OK, FIXED) for result in results)
     if is_sound and context.has_state and not context.newer and context.machine is not None:
-        yield from _check_memory(context, fix)
+        yield from _check_memory(context, fix, progress)
     if not failed:
         yield from (run_check(check, context)[0] for check in FAILURES)  # a check may have crashed just now
 
@@ -71,9 +73,9 @@ def _plan(context: CheckContext) -> Iterator[Check]:
         yield INGESTER
 
 
-def _check_memory(context: CheckContext, fix: bool) -> Iterator[CheckResult]:
+def _check_memory(context: CheckContext, fix: bool, progress: Callable[[int, int], None]) -> Iterator[CheckResult]:
     with context.open() as workspace:
-        look = CheckContext(context.path, now=context.now, workspace=workspace, command="doctor")
+        look = CheckContext(context.path, now=context.now, workspace=workspace, command="doctor", progress=progress)
         yield from (
             result
             for result in check_health(look, fix=fix).results

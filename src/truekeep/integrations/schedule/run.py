@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -64,8 +65,12 @@ def run_job(
     hours: FilingHours | None = None,
     on_step: Callable[[Step], None] = lambda _: None,
     patience: float = LOCK_WAIT_SECONDS,
+    watch: Callable[[str], AbstractContextManager[object]] = nullcontext,
 ) -> Run:
-    """Do every step and log the run. If another run is going on, logs that and raises Busy."""
+    """Do every step and log the run. If another run is going on, logs that and raises Busy.
+
+    Each step runs within the context that `watch` gives for its name.
+    """
     started, clock = now(), time.monotonic()
     folder = side.state / LOCK_FOLDER
     file_io.make_private(folder)
@@ -76,7 +81,8 @@ def run_job(
         is_paused = side.is_host and hours is not None and not hours.allows(started)
         steps = []
         for name, work in plan_steps(workspace, side, is_paused=is_paused, now=now):
-            step = _run_step(name, work, patience)
+            with watch(name):
+                step = _run_step(name, work, patience)
             steps.append(step)
             on_step(step)
         ending, why = _ending(steps, is_paused)

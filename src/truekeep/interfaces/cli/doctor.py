@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from truekeep.core.state_dir import STATE
 from truekeep.integrations.doctor.registry import OF_MEMORY, run_checks
 from truekeep.interfaces.cli.check_rows import result_rows, terminal_width
 from truekeep.interfaces.cli.output import json_option, print_json, workspace_option
+from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import echo
 from truekeep.text.unicode import printable
 from truekeep.workspace.check import FIXED, OK, PROBLEM, UNKNOWN, CheckContext
@@ -47,7 +49,7 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
     """
     context = CheckContext(_path(ctx, workspace), command="doctor")
     found = []
-    for result in run_checks(context, fix=fix):
+    for result in _results(context, fix=fix):
         found.append(result)
         for line in result_rows(replace(result, target=""), width=terminal_width()) if not as_json else ():
             echo(line)
@@ -61,6 +63,18 @@ def doctor(ctx: click.Context, fix: bool, as_json: bool, workspace: str | None) 
         echo()
         echo(_summary(broken, well, has_memory=bool(memory)))
     return EXIT_BROKEN if broken else 0
+
+
+def _results(context: CheckContext, *, fix: bool) -> Iterator[CheckResult]:
+    """The result of each check when it is known. While one takes long, a display says so."""
+    display = ProgressDisplay("checking")
+    results = run_checks(context, fix=fix, progress=lambda done, total: display.step("reading memory", done, total))
+    while True:
+        with display:
+            result = next(results, None)
+        if result is None:
+            return
+        yield result
 
 
 def _summary(broken: int, well: str, *, has_memory: bool) -> str:

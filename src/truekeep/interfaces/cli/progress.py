@@ -29,6 +29,7 @@ class ProgressDisplay:
         self._task: TaskID | None = None
 
     def __enter__(self) -> Self:
+        self._done, self._total, self._bar = 0, 0, None  # a display can be used again
         if sys.stderr.isatty() and not wants_json():
             self._timer = threading.Timer(DELAY_SECONDS, self._show)
             self._timer.daemon = True

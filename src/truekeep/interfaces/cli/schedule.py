@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -42,6 +43,7 @@ from truekeep.interfaces.cli.options import (
     yes_option,
 )
 from truekeep.interfaces.cli.output import Shown, counted, emit, short_path
+from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import echo, note, style
 from truekeep.workspace.ingest_log import begin_log
 from truekeep.workspace.machine_role import side_of
@@ -315,7 +317,8 @@ def run(
     is_quiet = timer or wants_json()
     try:
         on_step = (lambda _: None) if is_quiet else _print_step
-        done = run_job(opened, side, now=lambda: datetime.now().astimezone(), hours=hours, on_step=on_step)
+        watch = nullcontext if timer else ProgressDisplay
+        done = run_job(opened, side, now=lambda: datetime.now().astimezone(), hours=hours, on_step=on_step, watch=watch)
     except Busy:
         if timer:
             return 0

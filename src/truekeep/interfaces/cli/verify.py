@@ -46,6 +46,8 @@ EXIT_ROT = 12
 EXIT_UNCHECKED = 13
 MAX_TEXT = 1_000_000  # bytes of a text from standard input
 _MAX_REASONS = 4  # in the summary
+_MAX_PLACES = 4  # that are named besides the first one
+_ALARMS = ("gone", "moved", "changed")
 _COLOURS = {"gone": "red", "moved": "yellow", "changed": "cyan", "unverifiable": "bright_black", "confirmed": "green"}
 _DEEPEN = {  # how a clone gets what it does not have
     "shallow": "`git fetch --unshallow`, or `fetch-depth: 0` for actions/checkout",
@@ -173,8 +175,9 @@ def _repair(
 
 
 def _render(checked: Sequence[CheckedMemory], *, show_all: bool) -> Iterator[Shown]:
+    places = {} if show_all else _alarm_places(checked)
     for item in checked:
-        shown = [verdict for verdict in item.verdicts if show_all or verdict.verdict in ("gone", "moved", "changed")]
+        shown = [verdict for verdict in item.verdicts if show_all or id(verdict) in places]
         if not shown and not item.left_out:
             continue
         at = f" at {item.head[:10]}" if item.head else ""
@@ -182,7 +185,7 @@ def _render(checked: Sequence[CheckedMemory], *, show_all: bool) -> Iterator[Sho
         against = item.repository or ", ".join(Path(root).name for root in item.roots) or "no repository"
         yield f"{style((item.path or 'standard input'), bold=True)}  {style(f'{against}{at}{doing}', dim=True)}"
         for verdict in sorted(shown, key=lambda verdict: (verdict.claim.line, verdict.claim.column)):
-            yield from _render_verdict(verdict)
+            yield from _render_verdict(verdict, places.get(id(verdict), ()))
         if item.left_out:
             yield style(f"  {item.left_out} more claims were left out: the limit is 5000 for a file", fg="yellow")
     if not checked:
@@ -196,12 +199,27 @@ def _render(checked: Sequence[CheckedMemory], *, show_all: bool) -> Iterator[Sho
     yield from _render_missing(checked)
 
 
-def _render_verdict(verdict: Verdict) -> Iterator[str]:
+def _alarm_places(checked: Sequence[CheckedMemory]) -> dict[int, tuple[str, ...]]:
+    """By the id of the first alarm about a thing: all places of memory that say it, so that it is shown once."""
+    alike: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+    for item in checked:
+        for verdict in sorted(item.verdicts, key=lambda verdict: (verdict.claim.line, verdict.claim.column)):
+            if verdict.verdict in _ALARMS:
+                place = f"{item.path}:{verdict.claim.line}" if item.path else f"line {verdict.claim.line}"
+                alike.setdefault((verdict.verdict, verdict.claim.shown, verdict.why), []).append((id(verdict), place))
+    return {found[0][0]: tuple(dict.fromkeys(place for _, place in found)) for found in alike.values()}
+
+
+def _render_verdict(verdict: Verdict, places: Sequence[str] = ()) -> Iterator[str]:
     word = style(verdict.verdict.ljust(12), fg=_COLOURS[verdict.verdict])
     dirty = style(" (not committed)", fg="yellow") if verdict.is_dirty else ""
-    yield f"  {verdict.claim.line:>4}  {word} {clip(verdict.claim.shown, 70)}"
+    several = f", {len(places)} places" if len(places) > 1 else ""
+    yield f"  {verdict.claim.line:>4}  {word} {clip(verdict.claim.shown, 70)}{several}"
     yield f"        {style('↳ ' + verdict.why, dim=verdict.verdict == 'confirmed')}{dirty}"
     yield from (f"          {candidate}" for candidate in verdict.candidates)
+    if len(places) > 1:
+        more = f" and {len(places) - 1 - _MAX_PLACES} more" if len(places) - 1 > _MAX_PLACES else ""
+        yield style(f"        also {', '.join(places[1 : _MAX_PLACES + 1])}{more}", dim=True)
 
 
 def _render_reasons(checked: Sequence[CheckedMemory]) -> Iterator[str]:

@@ -177,10 +177,10 @@ def token_claims(word: str, start: int, why: str, *, is_command: bool = False) -
         path = bare_path(match[1])
         first = int(match[2] or match[4])
         last = int(match[3] or match[5] or 0)
-        if _is_bundle(match[1]):
+        if is_bundle(match[1]):
             return [RawClaim(start, end, "bundle", path, why, first=first, last=max(first, last))]
         return [RawClaim(start, end, "line", path, why, place=path, first=first, last=max(first, last))]
-    if _is_bundle(word):
+    if is_bundle(word):
         return [RawClaim(start, end, "bundle", bare_path(word), why)]
     if UNIT.match(word) and "/" not in word:
         return [RawClaim(start, end, "unit", word, why, is_weak=not word.endswith((".service", ".timer")))]
@@ -337,7 +337,8 @@ def _is_odd(word: str) -> bool:
     return any(a.islower() and b.isupper() for a, b in pairwise(word))
 
 
-def _is_bundle(word: str) -> bool:
+def is_bundle(word: str) -> bool:
+    """Whether a path is of a file that a build made: `dist/index-CQnl8oWA.js`."""
     match = _BUNDLE.match(word)
     return match is not None and _is_hash(match[1])
 
