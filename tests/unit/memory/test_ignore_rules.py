@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from truekeep.memory.document_scan import iter_workspace
+from truekeep.memory.document_scan import iter_current, iter_workspace
 from truekeep.memory.ignore_rules import is_ignored, parse_ignore_rules
 
 PATTERNS = (
@@ -109,3 +109,12 @@ def test_documents_that_people_wrote_are_found_and_others_are_not(tmp_path: Path
     (tmp_path / "checkout/.git").mkdir()
     (tmp_path / ".gitignore").write_text("out/\n")
     assert sorted(file.path for file in iter_workspace(str(tmp_path))) == sorted(kept)
+
+
+def test_what_tells_how_things_are_has_instructions_and_no_backups(tmp_path: Path) -> None:
+    kept = ("AGENTS.md", "HEARTBEAT.md", "clients/CLAUDE.md", "notes/plan.md", "memory/a.md")
+    left = ("7-backups/2026/plan.md", "memory/backups/a.md", "site_backup_20260102/a.md", "BOOTSTRAP.md")
+    for path in (*kept, *left):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("# Something\n")
+    assert sorted(file.path for file in iter_current(str(tmp_path))) == sorted(kept)

@@ -580,3 +580,93 @@ class TestOddFiles:
         found = check(root, "".join(f"See `{path}`.\n\n" for path in files), path="MEMORY.md")
         assert {item.verdict for item in found.values()} == {"gone"}
         assert len(found) == 40
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A workspace with a second agent, copies of another machine's scripts, and a folder that a build makes."""
+    root = tmp_path_factory.mktemp("agents") / "workspace"
+    history = History()
+    script = "def trim_old_ledger():\n    return MAX_LEDGER_PAGES\n"
+    history.commit(
+        "2026-01-05",
+        {
+            "SOUL.md": "# Soul\n",
+            "kitchen/SOUL.md": "# The cook\n",
+            "kitchen/AGENTS.md": "# Rules\n",
+            "7-backups/2026-01-04/guard.py": script,
+            "site/index.html": "<p>one</p>\n" * 20,
+            "site/about.html": "<p>two</p>\n" * 20,
+            "data/sample.json": '{"TASK_OUTCOME": "done"}\n',
+            "plugins/.obsidian/main.js": "const DRY_RUN = 1\n",
+            "skills/mail/run.py": "print(1)\n",
+            "trade_desk/pm2.config.cjs": "module.exports = {}\n",
+            "news_desk/pm2.config.cjs": "module.exports = {}\n",
+        },
+    )
+    history.commit(
+        "2026-03-05",
+        {".gitignore": "site/\n", "7-backups/2026-01-04/guard.py": None},
+        renames={"site": "site-source", "skills": "kit/skills"},
+    )
+    history.write(root)
+    return root
+
+
+class TestAgentsAndCopies:
+    @pytest.mark.parametrize(
+        ("path", "text", "expected"),
+        [
+            ("notes/a.md", "Read SOUL.md first.", ("confirmed", "SOUL.md")),
+            ("kitchen/AGENTS.md", "Read `SOUL.md` first.", ("confirmed", "kitchen/SOUL.md")),
+            ("kitchen/menu.md", "Its `SOUL.md` is long.", None),  # the cook's, or everybody's
+            ("notes/a.md", "- It is in /home/kim/.openclaw/workspace-gym\n- Has `SOUL.md`", None),
+            ("notes/a.md", "Append to your `HEARTBEAT.md`.", None),  # the harness makes it
+            ("SOUL.md", "# SOUL.md", None),  # a document that names itself
+        ],
+    )
+    def test_whose_file_is_meant(
+        self, agents: Path, path: str, text: str, expected: tuple[str, str] | None
+    ) -> None:
+        found = [item for item in check(agents, text, path).values() if item.claim.name.endswith(".md")]
+        assert [(item.verdict, item.place) for item in found] == ([expected] if expected else [])
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "`trim_old_ledger(...)` exists.",  # only a backup of another machine ever had it
+            "`MAX_LEDGER_PAGES` limits it.",
+            "TASK_OUTCOME: all is done",  # a word of a record
+            "Started with `DRY_RUN=0`.",  # a plugin of the editor
+        ],
+    )
+    def test_a_name_that_only_copies_and_records_have_is_no_claim(self, agents: Path, text: str) -> None:
+        assert not check(agents, text, "notes/a.md")
+
+    def test_what_a_build_makes_did_not_move(self, agents: Path) -> None:
+        found = check(agents, "The page is served from `site/`.", "notes/a.md")
+        assert words(found) == {"site/": ("unverifiable", "ignored")}
+
+    def test_a_full_path_means_one_place(self, agents: Path) -> None:
+        name = "/root/.openclaw/workspace/skills/mail"
+        assert check(agents, f"It is in `{name}`.", "notes/a.md")[name].verdict != "confirmed"
+
+    def test_a_line_that_has_a_word_of_another_folder_leaves_it_open(self, agents: Path) -> None:
+        text = "## News desk\n\nThe {}poller is in `pm2.config.cjs`."
+        assert not check(agents, text.format("trade "), "notes/a.md")
+        assert check(agents, text.format(""), "notes/a.md")["pm2.config.cjs"].place == "news_desk/pm2.config.cjs"
+
+
+class TestDatedEntries:
+    @pytest.mark.parametrize(
+        ("text", "verdict"),
+        [
+            ("- 2026-02-01T11:28:39Z | DONE | see `docs/plan.md`", "unverifiable"),
+            ("- 2026-02-01 | DONE | all\n\nRESULT\nIt is in `docs/plan.md`.", "unverifiable"),
+            ("- 2026-02-01 done\n- The plan is `docs/plan.md`.", "gone"),  # the next item has no day
+            ("- 2026-02-01 done\n\n## Files\n\nThe plan is `docs/plan.md`.", "gone"),
+            ("2026-02-01\n\n- wrote `docs/plan.md`", "unverifiable"),
+        ],
+    )
+    def test_how_far_an_entry_goes(self, workspace: Path, text: str, verdict: str) -> None:
+        assert check(workspace, text)["docs/plan.md"].verdict == verdict
