@@ -10,6 +10,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 from truekeep.memory.file_scan import (
     ROOT_FILES,
@@ -66,6 +67,20 @@ def iter_current(root: str) -> Iterator[MemoryFile]:
     for file in scan_workspace(root, with_instructions=True).files():
         if not is_backup(file.path):
             yield file
+
+
+class OtherDocuments(NamedTuple):
+    """How much people wrote into folders of their own, outside of memory/."""
+
+    files: int
+    size: int
+
+
+def count_other_documents(root: str) -> OtherDocuments:
+    """Count the documents that verify and search read besides the memory files."""
+    memory = {file.path for file in scan_files(root).files()}
+    sizes = [file.size for file in iter_current(root) if file.path not in memory]
+    return OtherDocuments(len(sizes), sum(sizes))
 
 
 def is_backup(path: str) -> bool:

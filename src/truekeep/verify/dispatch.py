@@ -17,7 +17,7 @@ from truekeep.memory.file_scan import is_dated, is_log
 from truekeep.verify.bundle_claims import check_bundle
 from truekeep.verify.checkout import VerifyTimeout
 from truekeep.verify.claim import Claim
-from truekeep.verify.claims.patterns import TOOLS
+from truekeep.verify.claims.patterns import TOOLS, is_file
 from truekeep.verify.commit_claims import check_commits
 from truekeep.verify.cron_claims import check_cron
 from truekeep.verify.decision_claims import check_decision
@@ -49,10 +49,11 @@ _MARKED_NAME_ENDINGS = (
 _OF_ITS_DAY = re.compile(  # files and folders of records and plans
     r"(?:^|/|[-_.])(?:archives?|archived|history|backups?|snapshots?|plans?|proposals?|audits?|incidents?|meetings?"
     r"|receipts?|retros?|post-?mortems?|changelog)(?:/|[-_.])|(?:^|/)(?:daily|journals?|logs?|reports?|sprints?)/"
-    r"|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z",
+    r"|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z|[-_.](?:summary|completed?|report|results?)\.md\Z",
     re.IGNORECASE,
 )
 _DATED_HEADING = re.compile(r"-20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])-")  # of a diagnosis, an error, a fix
+_ARROW = re.compile(r"[-=]>|→|⇒|➜")
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _NOT_BY_AGE = (*LINK_REASONS, *TREE_REASONS)  # what they show is not there, whenever the line was written
 _SINGLE_CHECKS = {
@@ -158,7 +159,13 @@ def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
     is_number = verdict.verdict == MOVED and question.claim.kind == "line" and not path.startswith(f"{CARDS}/")
     if is_number and path != INDEX:
         return True  # in a document, a line number is of the day on which it was written
-    return is_dated(path) and (verdict.verdict != MOVED or "/" not in question.claim.name)
+    return is_dated(path) and (verdict.verdict != MOVED or not _is_reference(question))
+
+
+def _is_reference(question: Question) -> bool:
+    """Whether a line sends its readers to a file, and does not tell where one was put."""
+    folder, _, name = question.claim.name.rpartition("/")
+    return bool(folder) and is_file(name) and _ARROW.search(question.subject.text) is None
 
 
 def _mark_uncommitted(world: World, verdict: Verdict | None) -> Verdict | None:

@@ -187,12 +187,14 @@ def _makefiles_list_all_targets(world: World) -> bool:
 
 
 def find_packages(world: World, name: str) -> list[tuple[str, Package]]:
-    return [
-        (path, package)
-        for path, manifest in world.manifests.items()
-        for package in manifest.packages
-        if is_same_package(name, package.name, manifest.ecosystem)
-    ]
+    if name not in world.packages:
+        world.packages[name] = [
+            (path, package)
+            for path, manifest in world.manifests.items()
+            for package in manifest.packages
+            if is_same_package(name, package.name, manifest.ecosystem)
+        ]
+    return list(world.packages[name])  # callers add to it
 
 
 def lists_package(name: str) -> Callable[[Manifest], bool]:

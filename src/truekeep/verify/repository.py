@@ -18,7 +18,7 @@ from truekeep.verify.declared_folders import DeclaredFolder
 from truekeep.verify.file_kinds import FileKind, kind_of, prefer
 from truekeep.verify.git_history import Commit, Past
 from truekeep.verify.line_dates import LineDates
-from truekeep.verify.manifests import Manifest, is_manifest, read_manifest
+from truekeep.verify.manifests import Manifest, Package, is_manifest, read_manifest
 from truekeep.verify.options import Options
 
 _MAX_MANIFEST_BYTES = 20_000_000
@@ -53,6 +53,7 @@ class World:
         self.past = Past(self.git, store, self.now.state, deadline=self.options.deadline)
         self.name = os.path.basename(self.root)
         self.places: dict[Any, Any] = {}  # cache of path lookups
+        self.packages: dict[str, list[tuple[str, Package]]] = {}  # found by each name that was asked for
         self._last_commits: dict[str, Commit | None] = {}
         self._manifests_at: dict[str, list[tuple[str, Manifest]]] = {}
         self._on_disk: dict[str, list[str]] = {}

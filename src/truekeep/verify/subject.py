@@ -57,6 +57,7 @@ class Subject(NamedTuple):
     entry: str = ""  # the headings above it without the document's title
     is_of_other_agent: bool = False  # its section names the workspace of another agent
     is_dated: bool = False  # it is of an entry that begins with a day
+    text: str = ""  # the line as it is written
 
     def nearness(self, path: str, own_name: str = "") -> int:
         """How near to the claim the text names the folders or the stem of a file: one of the constants above.
@@ -142,7 +143,8 @@ class Subjects:
             heading = reduce_words(self._headings[section]).rstrip("-") + self._name
             is_of_other = _OTHER_AGENT.search(text) is not None
             self._known[section] = heading, reduce_words(text), reduce_words(self._entries[section]), is_of_other
-        return Subject(reduce_words(self._lines[number - 1]), *self._known[section], self._dated[number - 1])
+        line = self._lines[number - 1]
+        return Subject(reduce_words(line), *self._known[section], self._dated[number - 1], line)
 
 
 def _find_dated(lines: Sequence[str]) -> list[bool]:

@@ -48,7 +48,7 @@ _CONTAINER_KINDS = frozenset(
 LIBRARY_NAMES = frozenset(
     "std core alloc Math JSON Object Array Promise Number String Date Reflect Symbol Map Set window document console "
     "process fs path os sys json asyncio subprocess re logging typing unittest pytest pathlib datetime collections "
-    "itertools functools np pd torch java javax kotlin System Console".split()
+    "itertools functools np pd plt sns tf cv2 torch requests axios java javax kotlin System Console".split()
 )
 GENERIC_VARIABLES = frozenset(
     "API_KEY API_TOKEN API_SECRET API_URL API_BASE API_HOST API_BASE_URL BASE_URL BASE_DIR ACCESS_TOKEN AUTH_TOKEN "
@@ -73,6 +73,12 @@ _DATA_LANGUAGES = frozenset(("json", "html", "css"))  # whose keys and words are
 _UNKNOWN_NAMES = ("only-mentioned", "never-seen", "owner-unknown", "of-others")
 _SURELY_CODE = ("a call", "called a function", "a declaration", "an import", SEARCHED)
 _VALUE_KINDS = frozenset(("variable", "key", "field", "property", "value"))
+
+
+def _is_of_folder(question: Question, path: str) -> bool:
+    """Whether a file is in the folder of a document, or the text around the claim names it."""
+    is_below = bool(question.folder) and path.startswith(f"{question.folder}/")
+    return is_below or question.subject.nearness(path) <= IN_HEADING
 
 
 def _is_long_name(name: str) -> bool:
@@ -812,12 +818,12 @@ class Symbols:
             if self.world.is_home and claim.kind == "env":
                 paths = [path for path in paths if is_code(path)]
                 ranked = nearest(question.subject, question.folder, paths)
-                needs_name = claim.name in GENERIC_VARIABLES
-                paths = [
-                    path
-                    for rank, path in ranked
-                    if rank <= IN_HEADING or not (needs_name or language_for(path) in _DATA_LANGUAGES)
-                ]
+                if claim.name in GENERIC_VARIABLES:  # only of what the text names, or of the document's own folder
+                    paths = [path for path in paths if _is_of_folder(question, path)]
+                else:
+                    paths = [
+                        path for rank, path in ranked if rank <= IN_HEADING or language_for(path) not in _DATA_LANGUAGES
+                    ]
             for path in paths[:_MAX_FILES_PER_NAME]:
                 if is_code(path) and (line := self.world.find_word(path, name)):
                     return f"{path}:{line}"

@@ -33,6 +33,7 @@ _HARNESS_TOOLS = frozenset(
     "image_generate video_generate exec_command write_stdin update_plan tool_search read_file write_file".split()
 )  # what a text without a file calls so is a tool of the harness
 _SEVERAL_OR_NAME = ("files", "naming", "convention", "format", "templates", "dateien", "archivos")
+_OF_EACH_AGENT = re.compile(r"-(?:each|every|jede[rsn]?|cada|chaque|chacun)-(?:\w+-){0,2}?agent")
 _OF_A_VENDOR = re.compile(
     r"(?:GITHUB|GITLAB|GH|OPENAI|ANTHROPIC|CLAUDE|GEMINI|GOOGLE|AWS|AZURE|SLACK|DISCORD|TELEGRAM|NOTION|STRIPE|BRAVE|TAVILY"
     r"|OPENROUTER|GROQ|DEEPSEEK|ELEVENLABS|HF|NPM|VERCEL|RAILWAY|SUPABASE|FIRECRAWL|X|TWITTER)_\w*(?:KEY|TOKEN|SECRET|ID)\Z"
@@ -126,11 +127,13 @@ def _is_own_code(question: Question, verdict: Verdict) -> bool:
     if claim.kind in _NAMES and not claim.place and path:
         if kind_of(path) is FileKind.VENDORED or is_backup(path) or is_bundle(path):
             return False
-        if claim.kind == "env" and language_for(path) == "json":
+        if claim.kind == "env" and language_for(path) in ("json", "html"):
             return False  # a word of a record
         is_common = claim.name.count("_") < _MIN_PARTS_OF_VARIABLE or _OF_A_VENDOR.match(claim.name) is not None
         if claim.kind == "env" and is_common:
             return _nearness(question, path) <= IN_HEADING
+    if claim.kind == "port" and is_backup(path):
+        return False
     if claim.kind == "script" and "/" in path:
         return _nearness(question, path) <= IN_SECTION
     if claim.kind in ("version", "package") and "/" in path:
@@ -150,6 +153,10 @@ def _is_any_file_of_the_name(question: Question) -> bool:
     """Whether the text tells of all files with a name ("the `AGENTS.md` files"), or of the name itself."""
     claim = question.claim
     name = reduce_words(claim.name)
+    if claim.name in WORKSPACE_FILES:
+        line = question.subject.line
+        if _OF_EACH_AGENT.search(line) or f"-s{name}" in line:  # "each agent has a SOUL.md", "Kim's SOUL.md"
+            return True
     is_bare = claim.kind == "path" and "/" not in claim.name
     return is_bare and any(f"{name}{word}-" in question.subject.line for word in _SEVERAL_OR_NAME)
 

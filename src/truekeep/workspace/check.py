@@ -23,6 +23,7 @@ from truekeep.core.file_io import ChangedSince
 from truekeep.core.host_lease import HostStatus, read_host_status
 from truekeep.core.machine import Machine, known_machine, own_state
 from truekeep.core.state_dir import STATE, StateFolder
+from truekeep.memory.document_scan import OtherDocuments, count_other_documents
 from truekeep.text.secrets.scanner import withhold
 from truekeep.workspace.workspace import Workspace
 
@@ -267,6 +268,11 @@ def _settle(found: CheckResult, name: str, fix: bool) -> CheckResult:
 
 
 # --- Words ----------------------------------------------------------------------------------------------------------
+
+
+def other_documents_of(context: CheckContext) -> OtherDocuments:
+    """The documents outside of the memory files. Asked for by `once`, they are counted once for all checks."""
+    return count_other_documents(context.root)
 
 
 def shown_bytes(size: int) -> str:

@@ -24,7 +24,16 @@ from truekeep.text.secrets.scanner import withhold
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.results import has_run, read_counts, read_seals
 from truekeep.verify.verdict import VERDICTS as CLAIM_VERDICTS
-from truekeep.workspace.check import MAX_EXAMPLES, OK, PROBLEM, WARNING, CheckContext, CheckResult, shown_bytes
+from truekeep.workspace.check import (
+    MAX_EXAMPLES,
+    OK,
+    PROBLEM,
+    WARNING,
+    CheckContext,
+    CheckResult,
+    other_documents_of,
+    shown_bytes,
+)
 
 if TYPE_CHECKING:
     from truekeep.maintenance.decay import LastVerification
@@ -109,7 +118,7 @@ def ages(cards: Iterable[CardFacts], today: date) -> tuple[tuple[str, int], ...]
 
 def check_files(context: CheckContext) -> CheckResult:
     """Documents, daily logs and what was archived; cards have a check of their own."""
-    stores = context.once(survey_of).stores
+    stores, others = context.once(survey_of).stores, context.once(other_documents_of)
     documents, logs, archive = (stores.get(name) for name in ("documents", "logs", "archive"))
     told = [f"{many(documents.files, 'document')} ({shown_bytes(documents.size)})"] if documents else []
     if logs:
@@ -117,8 +126,11 @@ def check_files(context: CheckContext) -> CheckResult:
         told.append(f"{many(logs.files, 'daily log')}{days}")
     if archive:
         told.append(f"{many(archive.files, 'file')} in memory/archive")
+    if others.files:
+        told.append(f"{many(others.files, 'document')} in other folders ({shown_bytes(others.size)})")
     figures = {name: stores[name].files if name in stores else 0 for name in ("documents", "logs", "archive")}
-    figures["bytes"] = sum(facts.size for facts in stores.values())
+    figures["elsewhere"] = others.files
+    figures["bytes"] = sum(facts.size for facts in stores.values()) + others.size
     return CheckResult(OK, ", ".join(told) or "no documents or logs", figures=figures, is_absent=not told)
 
 

@@ -28,6 +28,7 @@ from truekeep.workspace.check import (
     CheckContext,
     CheckResult,
     Found,
+    other_documents_of,
     shown_bytes,
 )
 from truekeep.workspace.failures import Failure, failed_runs, noted_bugs
@@ -266,11 +267,13 @@ def check_disk(context: CheckContext) -> CheckResult:
     memory = [info.st_size for folder in MEMORY_FOLDERS for info in _files(os.path.join(root, folder))]
     with os.scandir(root) as entries:
         memory += [item.stat(follow_symlinks=False).st_size for item in entries if _is_memory(item)]
+    others = context.once(other_documents_of)
+    total, count = sum(memory) + others.size, len(memory) + others.files
     state = sum(info.st_size for info in _files(os.path.join(root, STATE)))
     room = os.statvfs(root)
     free = room.f_bavail * room.f_frsize
-    figures = {"memory_bytes": sum(memory), "memory_files": len(memory), "state_bytes": state, "free_bytes": free}
-    said = f"{shown_bytes(sum(memory))} of memory, {shown_bytes(state)} of state, {shown_bytes(free)} free"
+    figures = {"memory_bytes": total, "memory_files": count, "state_bytes": state, "free_bytes": free}
+    said = f"{shown_bytes(total)} of memory, {shown_bytes(state)} of state, {shown_bytes(free)} free"
     target = f"{shown_bytes(MIN_FREE_BYTES)} free"
     is_scarce = free < MIN_FREE_BYTES
     hint = "make room" if is_scarce else ""

@@ -625,9 +625,7 @@ class TestAgentsAndCopies:
             ("SOUL.md", "# SOUL.md", None),  # a document that names itself
         ],
     )
-    def test_whose_file_is_meant(
-        self, agents: Path, path: str, text: str, expected: tuple[str, str] | None
-    ) -> None:
+    def test_whose_file_is_meant(self, agents: Path, path: str, text: str, expected: tuple[str, str] | None) -> None:
         found = [item for item in check(agents, text, path).values() if item.claim.name.endswith(".md")]
         assert [(item.verdict, item.place) for item in found] == ([expected] if expected else [])
 

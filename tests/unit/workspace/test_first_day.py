@@ -58,7 +58,13 @@ def test_only_what_the_workspace_has_is_shown(adopted: Place) -> None:
     assert "ingest has never run" not in said
     told = json.loads(run_cli("status", "--json", "-w", str(adopted.workspace)).stdout)["health"]
     assert told["questions"]["cards"]["figures"]["cards"] == 0
-    assert told["more"]["files"]["figures"] | {"bytes": 0} == {"documents": 3, "logs": 2, "archive": 1, "bytes": 0}
+    assert told["more"]["files"]["figures"] | {"bytes": 0} == {
+        "documents": 3,
+        "logs": 2,
+        "archive": 1,
+        "elsewhere": 0,
+        "bytes": 0,
+    }
 
 
 def test_claims_that_were_never_checked(adopted: Place) -> None:
@@ -163,3 +169,18 @@ def test_a_producer_shows_its_routes(own_home: Path, tmp_path: Path) -> None:
     assert "This machine sends its handoffs to the canonical host:" in said
     assert ["desk", "git", "never"] in [line.split()[:3] for line in said.splitlines()]
     assert "No memory here" not in said
+
+
+def test_notes_in_folders_of_their_own_count_and_are_checked(adopted: Place) -> None:
+    for path, text in {
+        "AGENTS.md": "Run `src/camera.py` first.\n",
+        "boats/boat.md": "The mast is in `src/mast.py`.\n",
+        "7-backups/2026-01-01/boat.md": "The mast is in `src/sail.py`.\n",
+    }.items():
+        (adopted.workspace / path).parent.mkdir(parents=True, exist_ok=True)
+        (adopted.workspace / path).write_text(text)
+    assert "2 documents in other folders (57 bytes)" in screen(adopted)
+    told = json.loads(run_cli("verify", "--json", "-w", str(adopted.workspace)).stdout)
+    paths = {file["path"] for file in told["files"]}
+    assert {"AGENTS.md", "boats/boat.md"} <= paths
+    assert not any(path.startswith("7-") for path in paths)

@@ -348,7 +348,7 @@ def test_a_file_that_is_no_memory_leaves_nothing_in_status(
     place: Place, named: Path, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(place.base)
-    put(place, "../../AGENTS.md", body="`begin` is in `main.py`.")
+    put(place, "../../BOOTSTRAP.md", body="`begin` is in `main.py`.")
     run_cli("verify", "-w", str(place.workspace))
     before = claims_of(place)
     assert (before["memories"], before["gone"]) == (1, 0)

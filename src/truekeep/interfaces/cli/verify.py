@@ -229,8 +229,8 @@ def _render_reasons(checked: Sequence[CheckedMemory]) -> Iterator[str]:
         where = f"{places[0]}, …" if len(places) > 1 else places[0]
         yield style(f"  {len(places)} not checked: {clip(why, 400)} ({where})", dim=True)
     if len(reasons) > _MAX_REASONS:
-        more = many(len(reasons) - _MAX_REASONS, "more reason")
-        yield style(f"  … and {more} (--all shows each claim)", dim=True)
+        more = sum(len(places) for _, places in reasons[_MAX_REASONS:])
+        yield style(f"  {more} not checked for other reasons (--all shows each claim)", dim=True)
     homeless = [item for item in checked if item.verdicts and not (item.repository or item.roots)]
     if cards := sum(item.path.startswith(f"{CARDS}/") for item in homeless):
         yield f"next: `truekeep repos match` finds the repository of cards that name none ({cards} here)"
