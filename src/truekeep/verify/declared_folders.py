@@ -19,7 +19,7 @@ _ITEM = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s|\s*\||\s+\S")  # also the lines 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _FOLDER = re.compile(
     r"(?<![\w./~:@-])(?P<path>(?:~|/(?:home|Users|root|opt|srv|mnt|data|var|workspace|app)\b)(?:/[\w.@+-]+)+/?"
-    r"|(?:\./)?[\w.@+-]+(?:/[\w.@+-]+)*/)(?![\w/@*<{\[$])"
+    r"|(?:\./)?[\w.@+-]+(?:/[\w.@+-]+)*/)(?![\w/@<{\[$]|\*(?!\*))"  # a folder, and no pattern; perhaps in bold letters
 )
 _REPOSITORY = re.compile(r"(?:https?://|git@)(?P<name>(?:github|gitlab|bitbucket|codeberg)\.\w+[/:][\w.-]+/[\w-]+)")
 _MAX_LABEL_LINES = 12  # below the heading: further down, a label is of one thing among many

@@ -154,12 +154,21 @@ def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
     path = question.memory
     if is_log(path) or _OF_ITS_DAY.search(path) or question.subject.is_dated:
         return True
-    if verdict.verdict != MOVED and _DATED_HEADING.search(question.subject.entry):
+    if verdict.verdict == MOVED and _says_new_place(question, verdict):
+        return True
+    if _DATED_HEADING.search(question.subject.entry) and (verdict.verdict != MOVED or not _is_reference(question)):
         return True
     is_number = verdict.verdict == MOVED and question.claim.kind == "line" and not path.startswith(f"{CARDS}/")
     if is_number and path != INDEX:
         return True  # in a document, a line number is of the day on which it was written
     return is_dated(path) and (verdict.verdict != MOVED or not _is_reference(question))
+
+
+def _says_new_place(question: Question, verdict: Verdict) -> bool:
+    """Whether the line itself tells where a thing is now."""
+    place, text = verdict.place.partition(":")[0], question.subject.text
+    folder = place.rpartition("/")[0]
+    return place in text or (bool(folder) and folder not in question.claim.name and f"{folder}/" in text)
 
 
 def _is_reference(question: Question) -> bool:

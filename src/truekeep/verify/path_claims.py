@@ -620,7 +620,7 @@ def is_of_other_machine(name: str) -> bool:
 
 def _exists(world: World, question: Question, path: str) -> Verdict | None:
     name = question.claim.name.strip("/")
-    if world.is_home and path == _own_path(world, question):
+    if world.is_home and path == _own_path(question):
         return None  # that a document is there says nothing about what it claims
     dirty = path in world.now.position and world.now.is_dirty(path)
     if path == name or path == question.claim.name:
@@ -637,7 +637,7 @@ def _exists(world: World, question: Question, path: str) -> Verdict | None:
     return confirmed(question, "exists", f"there as {path}", path, is_dirty=dirty)
 
 
-def _own_path(world: World, question: Question) -> str:
+def _own_path(question: Question) -> str:
     """The path of the document itself, from the root of the repository."""
     return f"{question.folder}/{question.memory.rpartition('/')[2]}" if question.folder else question.memory
 

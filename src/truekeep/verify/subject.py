@@ -162,12 +162,16 @@ def _find_dated(lines: Sequence[str]) -> list[bool]:
         elif _DATED_LINE.match(line):
             is_dated, indent = True, len(item[1]) if item is not None else -1
             ends_at_gap = item is None and len(line.strip()) > _DAY_ALONE_CHARS
-        elif item is not None and len(item[1]) <= indent:
-            is_dated = False
-        elif (ends_at_gap and not line.strip()) or line.lstrip().startswith("|"):
+        elif _ends_entry(line, item, indent, ends_at_gap=ends_at_gap):
             is_dated = False
         found.append(is_dated)
     return found
+
+
+def _ends_entry(line: str, item: re.Match[str] | None, indent: int, *, ends_at_gap: bool) -> bool:
+    """Whether a line without a day is no longer of the dated entry above it."""
+    is_next_item = item is not None and len(item[1]) <= indent
+    return is_next_item or (ends_at_gap and not line.strip()) or line.lstrip().startswith("|")
 
 
 def nearest(subject: Subject, folder: str, paths: Iterable[str], own_name: str = "") -> list[tuple[int, str]]:

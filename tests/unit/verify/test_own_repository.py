@@ -668,3 +668,22 @@ class TestDatedEntries:
     )
     def test_how_far_an_entry_goes(self, workspace: Path, text: str, verdict: str) -> None:
         assert check(workspace, text)["docs/plan.md"].verdict == verdict
+
+
+class TestToldMoves:
+    @pytest.mark.parametrize(
+        ("text", "expected"),
+        [
+            ("Run `scripts/mail.py`.", ("moved", "renamed")),
+            ("`scripts/mail.py` was put into `scripts/send/`.", ("unverifiable", "of-its-day")),
+            ("| `scripts/mail.py` | old | `scripts/send/mail.py` |", ("unverifiable", "of-its-day")),
+        ],
+    )
+    def test_a_line_that_tells_the_new_place_is_no_alarm(
+        self, workspace: Path, text: str, expected: tuple[str, str]
+    ) -> None:
+        assert words(check(workspace, text))["scripts/mail.py"] == expected
+
+    def test_a_bold_folder_above_a_list_says_where_its_files_are(self, workspace: Path) -> None:
+        found = check(workspace, "**scripts/send/** (the mailer):\n\n- `mail.py`\n", path="MEMORY.md")
+        assert found["mail.py"].place == "scripts/send/mail.py"
