@@ -13,7 +13,7 @@ from truekeep.core.errors import BadInput, BadSetup, StorageFailed, as_argument
 from truekeep.core.machine import below_home
 from truekeep.core.model import INDEX, WORKSPACE
 from truekeep.core.state_dir import STATE, Host
-from truekeep.memory.file_scan import iter_files
+from truekeep.memory.document_scan import iter_current
 from truekeep.text.unicode import printable
 from truekeep.workspace.choose_workspace import is_same
 
@@ -112,5 +112,5 @@ def _openclaw_memory() -> str:
 
 def count_memory(workspace: Path) -> dict[str, int]:
     """How many cards, daily logs and documents there are; none is read."""
-    stores = [source.store for source in iter_files(str(workspace)) if source.path != INDEX]
+    stores = [source.store for source in iter_current(str(workspace)) if source.path != INDEX]
     return {store: stores.count(store) for store in ("cards", "logs", "documents")}

@@ -6,11 +6,13 @@ import os
 import pty
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 
 from truekeep.interfaces.cli.terminal import echo, echo_text, for_terminal, style
+from truekeep.workspace.workspace import Workspace
 
 HOSTILE = "a\x1b[31mred\x1b]0;title\x07\x9b2J\u202eback\u200bzero\x00\rcarriage"
 RAW = set("\x1b\x07\x9b\u202e\u200b\x00\r")
@@ -78,3 +80,39 @@ def test_progress_is_for_terminals() -> None:
     program = PROGRAM.format(delay=0, pause=0.05)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert (done.stdout.strip(), done.stderr) == ("False", "")
+
+
+SLOW = """
+import threading
+from truekeep.interfaces.cli import doctor, progress, schedule
+progress.DELAY_SECONDS = 0
+shown = threading.Event()
+show = progress.ProgressDisplay._show
+progress.ProgressDisplay._show = lambda display: (show(display), shown.set())
+"""
+DOCTOR = """
+def checks(context, *, fix, progress):
+    progress(3, 7)
+    shown.wait(20)
+    yield from ()
+doctor.run_checks = checks
+doctor.doctor.main(["--workspace", {path!r}], standalone_mode=False)
+"""
+SCHEDULE = """
+def job(*_, watch, **__):
+    with watch("index"):
+        shown.wait(20)
+    raise schedule.Busy("enough")
+schedule.run_job = job
+try:
+    schedule.run.main(["--workspace", {path!r}], standalone_mode=False)
+except schedule.Busy:
+    pass
+"""
+
+
+@pytest.mark.parametrize(("program", "word"), [(DOCTOR, "reading memory"), (SCHEDULE, "index")])
+def test_doctor_and_scheduled_runs_are_not_silent(program: str, word: str, tmp_path: Path) -> None:
+    Workspace.init(tmp_path / "memory")
+    _, shown = on_a_terminal(SLOW + program.format(path=str(tmp_path / "memory")))
+    assert word in shown

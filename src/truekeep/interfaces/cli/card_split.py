@@ -14,6 +14,7 @@ from truekeep.core.model import INDEX
 from truekeep.interfaces.cli.complete_values import complete_cards, complete_files
 from truekeep.interfaces.cli.options import in_workspace, wants_json
 from truekeep.interfaces.cli.output import Shown, emit, how_to_undo
+from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import ask_yes_no, can_ask, echo, note, render_difference, style
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
@@ -55,10 +56,11 @@ def split(opened: Workspace, /, file: str, shows_diff: bool, interactive: bool, 
     seen: bytes | None = None
     if interactive:
         request, seen = _ask_about_each(opened, request)
-    if yes or interactive:
-        result = opened.cards.split(request, actor=person(), seen=seen)
-    else:
-        result = opened.cards.preview_split(request)
+    with ProgressDisplay("reading memory"):
+        if yes or interactive:
+            result = opened.cards.split(request, actor=person(), seen=seen)
+        else:
+            result = opened.cards.preview_split(request)
     emit("card-split", result, _render_split(result, shows_diff=shows_diff, rewrites_links=request.rewrites_links))
 
 

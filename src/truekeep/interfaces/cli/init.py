@@ -76,8 +76,8 @@ def _render(
     word = "already a workspace" if made.is_repeated else "adopted" if made.is_adopted else "created"
     yield f"{made.path}: {style(word, fg='green')}"
     if is_new_home:
-        counts = ", ".join(many(count, kind.removesuffix("s")) for kind, count in found.items())
-        yield f"already there and not changed: {counts}"
+        counts = ", ".join(many(count, kind.removesuffix("s")) for kind, count in found.items() if count)
+        yield f"already there and not changed: {counts or 'no memory yet'}"
     yield f"canonical host: {made.host.name} (since {local_day(made.host.since)})"
     yield from notes
     yield from (f"  {'wrote' if made.is_repeated else 'created'} {name}" for name in made.created)

@@ -22,6 +22,7 @@ from truekeep.interfaces.cli.options import (
     writer_option,
 )
 from truekeep.interfaces.cli.output import emit
+from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import MultilineText, can_ask, note, print_note
 
 if TYPE_CHECKING:
@@ -68,9 +69,10 @@ def wake(opened: Workspace, budget: int | None, harness: str | None, is_delegati
     Example: truekeep wake --for claude
     """
     seconds = opened.config.verify.budget_ms / 1000
-    brief = opened.sessions.wake(
-        repository_root(repo), tokens=budget, harness=harness or "", budget=seconds, is_delegating=is_delegating
-    )
+    with ProgressDisplay("reading memory"):
+        brief = opened.sessions.wake(
+            repository_root(repo), tokens=budget, harness=harness or "", budget=seconds, is_delegating=is_delegating
+        )
     shown = [{"title": title, "pieces": count} for title, count in brief.shown]
     left = [{"title": title, "pieces": count, "command": more} for title, count, more in brief.left_out]
     data = {"text": brief.text, "characters": len(brief.text), "shown": shown, "left_out": left}
