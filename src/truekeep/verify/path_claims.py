@@ -20,7 +20,7 @@ from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Trail
 from truekeep.verify.question import Question
 from truekeep.verify.repository import ELSEWHERE, HOME_FOLDER, World, is_code
-from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest
+from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, Subject, is_one_word, nearest
 from truekeep.verify.verdict import CODE, GIT, NEVER_SEEN, NOT_THERE, Verdict, confirmed, gone, moved, unverifiable
 
 
@@ -54,6 +54,7 @@ _ON_EVERY_MACHINE = re.compile(
 )  # being there says nothing about the machine that is meant
 _MAX_BRANCHES = 20
 _MIN_MOVED_SHARE = 3  # one file in so many of a folder has to be in its new place
+_MANUALS = ("doc", "docs", "documentation")  # of a program: they tell of everybody's files
 _KEPT_COPY = re.compile(
     r"(?:^|[/_.-])(?:back-?ups?|bak|archived?s?|old|legacy|deprecated|trash|snapshots?)(?=[/_.-])", re.IGNORECASE
 )
@@ -430,7 +431,7 @@ def _place_of_agent(
     the folder of another one.
     """
     subject = question.subject
-    if subject.is_of_other_agent:
+    if subject.is_of_other_agent or question.folder.partition("/")[0] in _MANUALS:
         return True, None
     home = os.path.relpath(os.path.realpath(world.workspace), world.root) if world.workspace else "."
     own = os.path.normpath(os.path.join(home, name))
@@ -438,7 +439,7 @@ def _place_of_agent(
     is_in_agent = beside != own and question.memory.rpartition("/")[2] in (*WORKSPACE_FILES, "README.md")
     # That a line lists IDENTITY.md and SOUL.md says nothing about IDENTITY/SOUL.md.
     others = [path for path in namesakes if f"{os.path.dirname(path).rpartition('/')[2]}.md" not in WORKSPACE_FILES]
-    named = [path for path in others if path != own and subject.nearness(path, name.partition(".")[0]) <= IN_HEADING]
+    named = [path for path in others if path != own and _names_folder(subject, os.path.dirname(path))]
     is_note = question.folder in ("memory", f"{home}/memory")
     if is_in_agent and beside in namesakes:
         return True, PathPlace(beside)
@@ -446,6 +447,13 @@ def _place_of_agent(
         return True, PathPlace(named[0]) if len(named) == 1 else None
     is_own = own in namesakes and (beside == own or beside not in namesakes or is_note)
     return True, PathPlace(own) if is_own else None
+
+
+def _names_folder(subject: Subject, folder: str) -> bool:
+    """Whether a line names a folder as one, or a heading has its name of several words: "daily" alone is a word."""
+    name = folder.rpartition("/")[2]
+    is_several = len(re.findall(r"[A-Za-z]+", name)) > 1
+    return f"{name}/" in subject.text or (is_several and subject.nearness(f"{name}/") <= IN_HEADING)
 
 
 def _file_of_agent(world: World, question: Question, place: PathPlace | None) -> Verdict | None:
