@@ -13,6 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from truekeep.core.state_dir import STATE
 from truekeep.verify.checkout import FileTree, StoredDefinition
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.inline_code import SEARCHED
@@ -225,6 +226,8 @@ class Symbols:
         if len({project_folder(spot.path) or spot.path for spot in best}) > 1:
             why = f"{len(best)} projects here define it, and nothing says which one is meant"
             return unverifiable(question, "several", why, candidates=tuple(spot.cite for spot in best[:5]))
+        if nearness[best[0].path] == NOT_NAMED and not _is_long_name(question.claim.name):
+            return None  # another project, of which nothing is here, may have such a name
         return self._defined(question, best[0], len(best))
 
     def _nearness(self, question: Question, path: str) -> int:
@@ -723,7 +726,7 @@ class Symbols:
         """Describe where a word that no code has is still mentioned."""
         named = [*self.world.now.find("mentions", [name])[name]]
         named += [path for path in self._users.get(name, ()) if not is_code(path)]
-        for path in prefer(named)[:3]:
+        for path in [path for path in prefer(named) if not path.startswith(f"{STATE}/")][:3]:
             if line := self.world.find_mention(path, name):
                 what = {FileKind.CODE: "comments", FileKind.TEST: "tests", FileKind.DOCUMENT: "documents"}.get(
                     kind_of(path), "other files"

@@ -142,6 +142,9 @@ def _is_own_code(question: Question, verdict: Verdict) -> bool:
 
 
 def _is_of_backup(question: Question, verdict: Verdict) -> bool:
+    """Whether only a backup had what is gone, or the text puts it into a file of data, whose words come and go."""
+    if question.claim.kind == "method" and language_for(question.claim.place) in ("json", "yaml"):
+        return True
     return question.claim.kind in _NAMES and not question.claim.place and is_backup(verdict.place.partition(":")[0])
 
 
