@@ -83,6 +83,11 @@ def count_other_documents(root: str) -> OtherDocuments:
     return OtherDocuments(len(sizes), sum(sizes))
 
 
+def is_of_others(path: str) -> bool:
+    """Whether a path is in a folder of packages, builds, caches or skills, or is one."""
+    return any(part.lower() in _OTHERS_FOLDERS for part in path.split("/"))
+
+
 def is_backup(path: str) -> bool:
     """Whether a file is in a folder of backups or of old states: it tells what another file told then."""
     return any(map(_BACKUP_FOLDER.fullmatch, path.split("/")[:-1]))
@@ -107,7 +112,7 @@ def _walk_documents(root: str, special: list[str], *, with_instructions: bool) -
             continue
         finally:
             os.close(opened)
-        special += [f"{prefix}{name}" for name in others if prefix]
+        special += [f"{prefix}{name}" for name in others if prefix or name not in ROOT_FILES]
         left_out = _TEMPLATES if with_instructions else _TEMPLATES | _INSTRUCTIONS
         documents = [entry for entry in files if entry[0] not in left_out and _is_document(prefix, entry[0], ignored)]
         yield ScannedFolder(location, shown, documents)

@@ -13,6 +13,7 @@ from truekeep.core.errors import StorageFailed
 from truekeep.core.formats import INDEX, newer_state, read_format
 from truekeep.core.sqlite import DAMAGE, transaction
 from truekeep.search.embedder_choice import carry_vectors, find_misfit, write_embedder
+from truekeep.search.left_out import find_left_out
 from truekeep.search.refresh import embed_waiting, remove_stale_cache
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ class IndexRun(NamedTuple):
             db, changes, embedder, fingerprint=scan.fingerprint, progress=self._step("files")
         )
         changed, removed, embedded = done.files, done.removed, done.embedded
-        notes = [*done.unread, *(f"{path} is over 1 MB and is not searched" for path in scan.large_documents)]
+        notes = [*done.unread, *find_left_out(self.files.root, scan)]
         failure = done.failure
         if not failure:
             more = self.sessions.refresh(db, embedder, progress=self._step("transcripts"))

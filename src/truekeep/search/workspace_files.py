@@ -36,7 +36,7 @@ class MemoryFileScanner:
 
     def __init__(self, root: str, state: str, extra: Sequence[str], *, note: Callable[[str], None]) -> None:
         self.record_path = os.path.join(state, DECAY_FILE)
-        self._root = root
+        self.root = root
         self._state = state
         self._extra = extra
         self._note = note
@@ -46,15 +46,15 @@ class MemoryFileScanner:
     @property
     def watched_paths(self) -> list[str]:
         """The folders and files with memory files in them, as far as they exist."""
-        paths = [self._root, *(self._locate(path) for path in self._extra)]
+        paths = [self.root, *(self._locate(path) for path in self._extra)]
         return [path for path in paths if os.path.exists(path)]
 
     def _locate(self, extra: str) -> str:
-        return os.path.join(self._root, os.path.expanduser(extra))
+        return os.path.join(self.root, os.path.expanduser(extra))
 
     def scan(self) -> FileScan:
         """Scan every memory file; notes say what could not be listed."""
-        scan = scan_workspace(self._root, self._extra)
+        scan = scan_workspace(self.root, self._extra)
         self._decay = self._read_decay()
         for folder in scan.unlisted_folders:
             self._note(f"{folder} cannot be listed; the index keeps what it has of it")
@@ -92,7 +92,7 @@ class MemoryFileScanner:
         A file that was indexed in the moment in which it was written is read again by the next search, and is not
         counted: as far as its stat shows, nothing changed.
         """
-        waiting = self.find_changes(db, scan_workspace(self._root, self._extra))
+        waiting = self.find_changes(db, scan_workspace(self.root, self._extra))
         same = (
             "SELECT count(*) FROM files WHERE path = ? AND is_settled = 0"
             " AND size = ? AND mtime_ns = ? AND ctime_ns = ? AND inode = ?"

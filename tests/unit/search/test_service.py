@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.helpers import NOW, Place, a_card, a_handoff, run_cli, tree, wait_until
+from tests.support.helpers import NOW, Place, a_card, a_handoff, git_repo, run_cli, tree, wait_until
 from tests.support.memories import (
     WORDS_ONLY,
     claude_session,
@@ -725,6 +725,26 @@ def test_a_document_that_is_too_large_is_told(memory: Place) -> None:
     with memory.open() as workspace:
         assert "dump.md is over 1 MB and is not searched" in workspace.search.index().notes
         assert not [hit for hit in workspace.search.find("walrus").hits if hit.path == "dump.md"]
+
+
+def test_markdown_that_is_passed_over_is_told(memory: Place, tmp_path: Path) -> None:
+    root = memory.workspace
+    git_repo(root)
+    for path in ("kept/plan.md", "node_modules/pack/README.md", "inside.md"):
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text("# Walrus\n")
+    subprocess.run(["git", "-C", str(root), "add", "-f", "kept", "node_modules"], check=True)
+    (root / ".gitignore").write_text("kept/\nnode_modules/\n")
+    os.mkfifo(root / "pipe.md")
+    (tmp_path / "abroad").mkdir()
+    (root / "vault").symlink_to(tmp_path / "abroad")
+    (root / "alias.md").symlink_to(root / "inside.md")
+    with memory.open() as workspace:
+        assert [note for note in workspace.search.index().notes if note.startswith("not read")] == [
+            "not read because they are not regular files: pipe.md",
+            "not read because they are links out of the workspace: vault",
+            "not read because .gitignore names them, though git keeps them: kept/plan.md",
+        ]
 
 
 def test_nonsense_finds_nothing(memory: Place) -> None:
