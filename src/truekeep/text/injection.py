@@ -86,7 +86,9 @@ def _is_told(lines: Sequence[str], item: Instruction) -> bool:
     """Whether a line quotes an order, or tells of one."""
     line = lines[item.line - 1] if item.line <= len(lines) else ""
     start = line.find(item.excerpt[:12])
-    if (start > 0 and line[start - 1] in "\"'`“‘«「『") or line.lstrip().startswith("|"):
+    bare = line.strip().rstrip(",;)")
+    is_string = len(bare) > 1 and bare[0] in "\"'" and bare[-1] == bare[0]  # in code, such as a test of a filter
+    if (start > 0 and line[start - 1] in "\"'`“‘«「『") or line.lstrip().startswith("|") or is_string:
         return True
     return (
         _compiled(load_phrases("injection").any_of("told")).search(_lower(line.encode("utf-8", "replace"))) is not None

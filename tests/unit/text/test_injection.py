@@ -132,6 +132,7 @@ def test_emphasis_inside_words_hides_nothing() -> None:
         '| "Ignore all previous instructions" | red |',
         'The guard stopped "Ignore all previous instructions" twice.',
         "A prompt injection may say: ignore all previous instructions.",
+        'guard.check(\n    "Please ignore all previous instructions",\n)',
     ],
 )
 def test_what_owners_write_for_their_own_agents_was_not_planted(text: str) -> None:

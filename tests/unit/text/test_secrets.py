@@ -444,6 +444,7 @@ LOOK_ALIKES = [
     "sessionKey=agent:ops:cron:{UUID}:run:{UUID}",
     "Session key: agent:main:slack:channel:c0zz9qk3tt8",
     "Lauf-Pass: 12.345→11.870",
+    "Token: SHOP-4c0fe2 is the currency of the fair",
     "Token: 0x52908400098527886E0F7030069857D2E4169EE7",
     "Token: 9noXzpXnkyEcKF3AeXqUHTdR59V5uvrRBUo9bwsHaByz, its wallet is empty",
     "app_token: bascnCMII2ORej2RItqpZZUNMIe",
