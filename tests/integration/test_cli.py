@@ -16,10 +16,12 @@ from rich.text import Text
 from tools.reference import render_reference, with_codes
 
 from tests.support.helpers import CLAUDE, CODEX, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli
+from tests.support.histories import History
 from truekeep.interfaces.cli import app as cli_module
 from truekeep.interfaces.cli.app import COMMANDS, RENAMED
 from truekeep.interfaces.cli.table import Table, print_table, shorten
 from truekeep.interfaces.cli.terminal import style
+from truekeep.workspace.workspace import Workspace
 
 ROOT = Path(__file__).parents[2]
 
@@ -743,3 +745,18 @@ def test_init_says_what_it_found_in_an_old_workspace(tmp_path: Path) -> None:
     new = run_cli("init", str(tmp_path / "new"), cwd=tmp_path, HOME=str(tmp_path)).stdout
     assert "found there" not in new
     assert "truekeep status" not in new
+
+
+def test_equal_alarms_of_verify_are_shown_once(tmp_path: Path) -> None:
+    root = tmp_path / "workspace"
+    history = History()
+    notes = {f"notes/{number}.md": "Run `scripts/mail.py` first.\n" for number in range(7)}
+    history.commit("2026-01-05", {"scripts/mail.py": "def send():\n    return 1\n", **notes})
+    history.commit("2026-01-09", renames={"scripts/mail.py": "scripts/post.py"})
+    history.write(root)
+    Workspace.init(root)
+    told = run_cli("verify", "-w", str(root)).stdout
+    assert told.count("scripts/mail.py") == 1
+    assert "scripts/mail.py, 7 places" in told
+    assert "also notes/1.md:1, notes/2.md:1, notes/3.md:1, notes/4.md:1 and 2 more" in told
+    assert run_cli("verify", "--all", "-w", str(root)).stdout.count("scripts/mail.py") == 7

@@ -38,9 +38,9 @@ class MemoryReader:
         self._origins = origins
 
     def memories(self) -> Iterator[MemoryText]:
-        """Every card, document and daily log, the index, and the instructions to the agent."""
+        """Every card, document and daily log, the index, and the instructions to the agent, by their paths."""
         read: list[MemoryText] = []
-        for source in iter_current(self.root):
+        for source in sorted(iter_current(self.root), key=lambda source: source.path):
             if _is_memory(source):
                 memory = self._read(source.location, source.path)
                 is_read = memory is not None and not (source.path == INDEX and _only_lists_cards(memory.text))
