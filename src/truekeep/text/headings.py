@@ -13,7 +13,7 @@ from truekeep.text.phrases import load_phrases
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([^()]*\)")
 _MARKS = re.compile(r"\*\*|__|`|~~")
-_EDGE = re.compile(r"\A[^\w([\"'«„“]+|[\s:：—–-]+\Z")
+_EDGE = re.compile(r"\A[^\w([\"'«„“【「『《〈（［]+|[\s:：—–-]+\Z")
 _BOLD = re.compile(r"(?:\*\*|__)(.+?)(?:\*\*|__)")
 _ASIDE = re.compile(r"\s*[(（][^()（）]*[)）]\s*\Z")
 
@@ -24,9 +24,14 @@ def plain_heading(title: str) -> str:
     return " ".join((_EDGE.sub("", plain).strip() or plain.strip()).split())
 
 
+def _comparable(title: str) -> str:
+    """A heading as phrases are looked up in it: in small letters, without a bracket in front."""
+    return plain_heading(title).lstrip("【「『《〈（［").casefold()
+
+
 def essential_kind(title: str) -> Literal["people", "rules", ""]:
     """Whether a heading is about the user or the agent, or about standing rules and preferences."""
-    plain = plain_heading(title).casefold()
+    plain = _comparable(title)
     words = _ASIDE.sub("", plain)
     if _pattern("rules").search(words):
         return "rules"
@@ -35,7 +40,7 @@ def essential_kind(title: str) -> Literal["people", "rules", ""]:
 
 def states_status(title: str) -> bool:
     """Whether a heading is about how work stands, such as "Current status" or "Blockers"."""
-    return _pattern("status").search(plain_heading(title).casefold()) is not None
+    return _pattern("status").search(_comparable(title)) is not None
 
 
 def states_delegation(text: str) -> bool:
@@ -54,7 +59,7 @@ def states_rule(line: str) -> bool:
 def knowledge_category(*titles: str) -> str:
     """The category of a card with these headings, the most telling one first; "project-context" if they do not say."""
     for title in titles:
-        words = plain_heading(title).casefold()
+        words = _comparable(title)
         found = next((name for name, pattern in _categories() if pattern.search(words)), "")
         if found:
             return found

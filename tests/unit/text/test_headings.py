@@ -23,6 +23,7 @@ def test_golden_headings() -> None:
         ("**Bold** `code` [link](x.md):", "Bold code link"),
         ("⚠️ (draft) notes", "(draft) notes"),
         ("🎯", "🎯"),
+        ("📌 【技能】知识", "【技能】知识"),
     ],
 )
 def test_a_heading_without_its_decoration(title: str, plain: str) -> None:

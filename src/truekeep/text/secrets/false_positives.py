@@ -47,10 +47,10 @@ _SESSION_ADDRESS = r"agent:[\w.-]{1,40}(?::[\w.+@!$-]{1,64})+"
 _PUBLIC_ADDRESS = r"0x[0-9a-fA-F]{40}"
 _SOLANA_ADDRESS = r"[1-9A-HJ-NP-Za-km-z]{43,44}"
 _LARK_ID = r"(?:bas|box|doc|dox|sht|wik|fld|nod|bmn)cn[A-Za-z0-9]{20,24}|o[ucnm]_[0-9a-f]{32}"
-_TOKEN_ON_A_CHAIN = r"[A-Z][A-Z0-9]{2,9}-[0-9a-f]{6}"  # MultiversX: the ticker of a currency, and a number
+_CURRENCY_TICKER = r"[A-Z][A-Z0-9]{2,9}-[0-9a-f]{6}"  # MultiversX: the ticker of a currency, and a number
 _NO_PASSWORD = rf"{_REFERENCE}|{_UUID}|(?i:(?:{_TECHNICAL_WORD}[-_./:]+)*{_TECHNICAL_WORD}[-_./:]*)"
 _NO_KEY = (
-    rf"{_SESSION_ADDRESS}|{_PUBLIC_ADDRESS}|{_LARK_ID}|{_TOKEN_ON_A_CHAIN}|{_REFERENCE}|{_UUID}|{_LOOSE_NAME}|(?:[A-Z][a-z]{{2,}}[0-9]{{0,5}}){{2,}}"
+    rf"{_SESSION_ADDRESS}|{_PUBLIC_ADDRESS}|{_LARK_ID}|{_CURRENCY_TICKER}|{_REFERENCE}|{_UUID}|{_LOOSE_NAME}|(?:[A-Z][a-z]{{2,}}[0-9]{{0,5}}){{2,}}"
     r"|[0-7][0-9A-HJKMNP-TV-Z]{25}|[0-9a-fA-F]{1,15}|[0-9.,:_-]+"
 )
 _NO_URL_LOGIN = (
