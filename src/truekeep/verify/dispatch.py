@@ -52,7 +52,7 @@ _OF_ITS_DAY = re.compile(  # files and folders of records and plans
     r"|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z|[-_.](?:summary|completed?|report|results?)\.md\Z",
     re.IGNORECASE,
 )
-_DATED_HEADING = re.compile(r"-20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01])-")  # of a diagnosis, an error, a fix
+_DATED_HEADING = re.compile(r"-(20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01]))(?=-)")  # of a diagnosis, an error, a fix
 _ARROW = re.compile(r"[-=]>|→|⇒|➜")
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _NOT_BY_AGE = (*LINK_REASONS, *TREE_REASONS)  # what they show is not there, whenever the line was written
@@ -156,8 +156,9 @@ def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
         return True
     if verdict.verdict == MOVED and _says_new_place(question, verdict):
         return True
-    if _DATED_HEADING.search(question.subject.entry) and (verdict.verdict != MOVED or not _is_reference(question)):
-        return True
+    days = [match[1] for match in _DATED_HEADING.finditer(question.subject.entry)]
+    if days and (verdict.verdict != MOVED or not (_is_reference(question) or days[-1] < verdict.day)):
+        return True  # an entry of the day of a move tells of the move
     is_number = verdict.verdict == MOVED and question.claim.kind == "line" and not path.startswith(f"{CARDS}/")
     if is_number and path != INDEX:
         return True  # in a document, a line number is of the day on which it was written
