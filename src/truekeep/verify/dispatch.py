@@ -52,7 +52,9 @@ _OF_ITS_DAY = re.compile(  # files and folders of records and plans
     r"|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z|[-_.](?:summary|completed?|report|results?)\.md\Z",
     re.IGNORECASE,
 )
-_DATED_HEADING = re.compile(r"-(20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01]))(?=-)")  # of a diagnosis, an error, a fix
+_DATED_HEADING = re.compile(  # of a diagnosis, an error, a fix
+    r"-(20\d\d-?(?:0[1-9]|1[0-2])-?(?:0[1-9]|[12]\d|3[01]))(?=-)"
+)
 _ARROW = re.compile(r"[-=]>|→|⇒|➜")
 _OFTEN_OF_OTHERS = ("version", "package")  # a workspace tells of many things that it does not contain
 _NOT_BY_AGE = (*LINK_REASONS, *TREE_REASONS)  # what they show is not there, whenever the line was written
