@@ -12,7 +12,6 @@ from truekeep.core.errors import BadInput
 from truekeep.core.file_io import NOT_REGULAR, open_regular
 from truekeep.core.model import CARDS, INDEX
 from truekeep.memory.card import parse_day
-from truekeep.memory.document_scan import iter_current
 from truekeep.memory.file_scan import MemoryFile, iter_files, store_of
 from truekeep.memory.own_blocks import blank_rule
 from truekeep.search.file_metadata import describe
@@ -40,7 +39,7 @@ class MemoryReader:
     def memories(self) -> Iterator[MemoryText]:
         """Every card, document and daily log, the index, and the instructions to the agent, by their paths."""
         read: list[MemoryText] = []
-        for source in sorted(iter_current(self.root), key=lambda source: source.path):
+        for source in sorted(self._sources(), key=lambda source: source.path):
             if _is_memory(source):
                 memory = self._read(source.location, source.path)
                 is_read = memory is not None and not (source.path == INDEX and _only_lists_cards(memory.text))
@@ -86,7 +85,12 @@ class MemoryReader:
 
     def own_paths(self) -> set[str]:
         """The paths of every file that is checked without being named."""
-        return {source.path for source in iter_current(self.root) if _is_memory(source)}
+        return {source.path for source in self._sources() if _is_memory(source)}
+
+    def _sources(self) -> Iterator[MemoryFile]:
+        from truekeep.memory.document_scan import iter_current  # hooks read single files only
+
+        return iter_current(self.root)
 
     def about(self, memories: Sequence[MemoryText], root: str, store: FactsCache) -> list[MemoryText]:
         """The memories about the repository of this checkout, and those without a repository."""
