@@ -46,6 +46,7 @@ class Inbox(NamedTuple):
     machine: str = ""  # for a synced inbox: the machine it came from,
     repository: str = ""  # the repository's name,
     there: str = ""  # and the repository's path on that machine
+    shown: str = ""  # what people read instead of its path, if that tells them nothing
 
     @property
     def path(self) -> Path:

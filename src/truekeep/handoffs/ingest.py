@@ -65,7 +65,9 @@ class Ingest:
         self._repositories: dict[Path, str] = {}
         self._same_names = SameNames(books.ledger, machine, config.writers)
         home = Path.home()
-        self._shown_inboxes = {inbox: withhold(printable(below_home(inbox.path, home))) for inbox in inboxes.inboxes}
+        self._shown_inboxes = {
+            inbox: withhold(printable(inbox.shown or below_home(inbox.path, home))) for inbox in inboxes.inboxes
+        }
         self._noted_inboxes = {
             inbox: f"{inbox.machine}:{inbox.there}/{inbox.folder}" if inbox.there else shown
             for inbox, shown in self._shown_inboxes.items()

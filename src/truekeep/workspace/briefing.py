@@ -79,6 +79,7 @@ class WakeRequest(NamedTuple):
     harness: str = ""
     loaded: Collection[str] | None = None  # files that the harness has shown; None: the usual ones
     is_delegating: bool = False
+    repository: str = ""  # its name, where it is on another machine
 
 
 def wake(context: WorkspaceContext, says: Says, root: Path | None, asked: WakeRequest, *, budget: float) -> Brief:
@@ -86,7 +87,8 @@ def wake(context: WorkspaceContext, says: Says, root: Path | None, asked: WakeRe
     tokens, harness = asked.tokens, asked.harness
     cap = cap_for(harness, tokens)
     names, has = look_around(root)
-    place = place_of(repository_name(root) if root is not None else "")._replace(names=names, has=has)
+    name = repository_name(root) if root is not None else asked.repository
+    place = place_of(name)._replace(names=names, has=has)
     listed, total = _roll(context, place.repository, cards_for(cap))
     chosen = choose_cards(listed, place.repository, cards_for(cap))
     say = says([card.path for card in chosen], budget)

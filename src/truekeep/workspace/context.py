@@ -47,6 +47,7 @@ class WorkspaceContext:
         self.state = StateFolder(path)
         self.now = now
         self.notices: list[str] = []  # messages to show the user after the command
+        self.actor = ""  # who acts, if it is not who runs this process
         self._config: Config | None = None
         self._vault: MemoryFiles | None = None
         self._ledger: Ledger | None = None
@@ -190,7 +191,7 @@ class WorkspaceContext:
 
         staging = Staging(self.vault)
         MemoryTransaction(self.vault, self.ledger).act(
-            staging, LedgerEntry(at=at, verb=verb, actor=person(), note=note)
+            staging, LedgerEntry(at=at, verb=verb, actor=self.actor or person(), note=note)
         )
 
     # Components.
@@ -205,7 +206,7 @@ class WorkspaceContext:
     def history(self) -> History:
         from truekeep.memory.history import History
 
-        return History(self.transaction, actor=person(), now=self.now())
+        return History(self.transaction, actor=self.actor or person(), now=self.now())
 
     @property
     def vault(self) -> MemoryFiles:
@@ -246,6 +247,12 @@ class WorkspaceContext:
         return self._survey
 
     # The ledger, and recovery from a damaged one.
+
+    def release_ledger(self) -> None:
+        """Close the ledger; the next use opens it again. The search index stays open."""
+        if self._ledger is not None:
+            self._ledger.close()
+            self._ledger = None
 
     @property
     def ledger(self) -> Ledger:

@@ -14,7 +14,7 @@ from truekeep.core.errors import BadInput, BadSetup, InvalidHandoff, LedgerDamag
 from truekeep.core.model import OPENCLAW_INBOX, FilingOutcome, IngestReport
 from truekeep.core.repository import find_top, irregular_file_failure, repository_name
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.inbox import Inbox, deliver, describe_other_files, prune_processed
+from truekeep.handoffs.inbox import Inbox, InboxReader, deliver, describe_other_files, prune_processed
 from truekeep.handoffs.inbox_discovery import (
     all_inboxes,
     is_scanned,
@@ -90,6 +90,7 @@ class Handoffs:
         self,
         *,
         repositories: Sequence[Path] | None = None,
+        inboxes: Sequence[Inbox] | None = None,
         cards: bool = True,
         documents: bool = True,
         dry_run: bool = False,
@@ -97,15 +98,17 @@ class Handoffs:
     ) -> IngestReport:
         """File every waiting handoff. Running it again after a crash is safe.
 
-        If the ledger turns out to be damaged, it is set aside and the run starts over, once.
+        `inboxes`: of these and no others. If the ledger turns out to be damaged, it is set aside and the run starts
+        over, once.
         """
         context = self._context
         started = context.now()
         for attempt in range(2):
             try:
                 with context.writing("ingest"):
+                    opened = self._open_inboxes(repositories, inboxes)
                     report = self._run_ingest(
-                        repositories, started, cards=cards, documents=documents, dry_run=dry_run, on_filed=on_filed
+                        opened, started, cards=cards, documents=documents, dry_run=dry_run, on_filed=on_filed
                     )
                     report.warnings[:0] = context.notices
                     if not dry_run:
@@ -117,9 +120,16 @@ class Handoffs:
                 context.notice_damage(error.details["kept"])
         raise AssertionError("unreachable")
 
+    def _open_inboxes(self, repositories: Sequence[Path] | None, chosen: Sequence[Inbox] | None) -> InboxReader:
+        context = self._context
+        if chosen is None:
+            return open_inboxes(context.path, context.config, repositories)
+        limits = context.config.limits
+        return InboxReader(chosen, limit=limits.handoff_bytes, settle=limits.settle_seconds)
+
     def _run_ingest(
         self,
-        repositories: Sequence[Path] | None,
+        inboxes: InboxReader,
         started: datetime,
         *,
         cards: bool,
@@ -128,7 +138,6 @@ class Handoffs:
         on_filed: Callable[[FilingOutcome], None],
     ) -> IngestReport:
         context = self._context
-        inboxes = open_inboxes(context.path, context.config, repositories)
         try:
             waiting = inboxes.waiting()
             if not waiting and not inboxes.problems:  # the usual case: load and open nothing else

@@ -96,16 +96,11 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = (), route: 
         host = HostIdentity(workspace.machine.id, workspace.machine.name, lease.generation if lease else 1)
         store = PublicationStore(folder / key)
         patterns = (*context.config.sync.private, *withheld)
-        described: dict[str, Describe] = {
-            f"{STATE}/known-verdicts.json": lambda choice: _json(_verdicts(workspace, choice)),
-            f"{STATE}/known-origins.json": lambda choice: _json(_origins(workspace, choice)),
-            f"{STATE}/known-settings.json": lambda choice: _json(_settings(workspace, choice)),
-        }
         served = _read_served(folder)
         after = _last_of_others(folder, key) if served.get(route) != key else 0
         sources, public = iter_sources(workspace), context.config.sync.public
         published = store.publish(
-            sources, described, patterns, host, signer, at=context.stamp(), after=after, public=public
+            sources, descriptions(workspace), patterns, host, signer, at=context.stamp(), after=after, public=public
         )
         if served.get(route) != key:
             file_io.write_whole(folder / ROUTES, _json({**served, route: key}))
@@ -176,6 +171,15 @@ def _plain_reader(path: Path) -> Callable[[], bytes | None]:
         return None
 
     return read
+
+
+def descriptions(workspace: Workspace) -> dict[str, Describe]:
+    """The files that are made for a publication, by path."""
+    return {
+        f"{STATE}/known-verdicts.json": lambda choice: _json(_verdicts(workspace, choice)),
+        f"{STATE}/known-origins.json": lambda choice: _json(_origins(workspace, choice)),
+        f"{STATE}/known-settings.json": lambda choice: _json(_settings(workspace, choice)),
+    }
 
 
 def _json(value: object) -> bytes:

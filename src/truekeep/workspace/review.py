@@ -59,8 +59,9 @@ class ReviewQueue:
         """The review of the drafts as they are now. Its caller holds the write lock if it writes."""
         context = self._context
         verifier = self._workspace.verification.content_verifier
+        actor = context.actor or person()
         return Review(
-            context.transaction, context.catalog, context.config, actor=person(), now=context.now(), verifier=verifier
+            context.transaction, context.catalog, context.config, actor=actor, now=context.now(), verifier=verifier
         )
 
     def drafts(self, *, judged: bool = False) -> list[Draft]:

@@ -39,12 +39,14 @@ class AgentSessions:
         budget: float = 0.0,
         loaded: Collection[str] | None = None,
         is_delegating: bool = False,
+        repository: str = "",
     ) -> Brief:
         """The brief for an agent that starts in this repository. `budget`: seconds for checking cards.
 
         `loaded`: files that the harness has shown; None: the usual ones. `is_delegating`: with AGENTS.md.
+        `repository`: its name, for an agent that works on another machine.
         """
-        asked = WakeRequest(tokens, harness, loaded, is_delegating)
+        asked = WakeRequest(tokens, harness, loaded, is_delegating, repository)
         return wake(self._context, self._workspace.verification.summaries, root, asked, budget=budget)
 
     def delegation(self, root: Path | None = None) -> str:

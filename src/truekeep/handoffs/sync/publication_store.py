@@ -123,11 +123,13 @@ class PublicationStore:
         at: str,
         after: int = 0,
         public: Sequence[str] = (),
+        sequence: int = 0,
     ) -> Publication:
         """Publish the state that these sources give. The caller keeps other truekeeps from writing meanwhile.
 
         `described` are files that are made for it, by path: they tell of nothing that is private. `after`: the machines
         may have a state of another folder, with numbers up to this one. What that had and this has not may be private.
+        `sequence`: the number of this state, if it has one already.
         """
         file_io.make_private(self.folder / OBJECTS)
         choice, private = self.choose(sources, patterns, public)
@@ -148,7 +150,7 @@ class PublicationStore:
         if is_purge:  # a state of its own, so that every copy is made anew
             mark = max(before.sequence + 1, after + 1, _seconds(at))
             raw = render_manifest(PublicationManifest(located, names, mark))
-        sequence = self._next_sequence(digest_of(raw), at, after)
+        sequence = sequence or self._next_sequence(digest_of(raw), at, after)
         stays = len(choice.private) + len(choice.withheld) + len(choice.masked)
         head = Head(
             PUBLICATION, __version__, host.name, host.id, host.generation, sequence, at, digest_of(raw), len(raw),

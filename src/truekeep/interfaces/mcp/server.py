@@ -11,10 +11,10 @@ import os
 import re
 import signal
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, cast
 
 import anyio
 import mcp_types as types
@@ -25,7 +25,7 @@ from mcp.shared.message import SessionMessage
 from truekeep import __version__
 from truekeep.core.errors import BadInput
 from truekeep.interfaces.mcp.responses import one_line
-from truekeep.interfaces.mcp.schemas import TOOLS
+from truekeep.interfaces.mcp.schemas import TOOLS, Tool
 from truekeep.interfaces.mcp.tools import CARD_URI, MemoryTools
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from truekeep.core.errors import TruekeepError
+    from truekeep.interfaces.mcp.responses import Given, Reply
 
 INSTRUCTIONS = (
     "truekeep is the long-term memory that all agents of this person share: decisions, setup, conventions, past bugs."
@@ -53,9 +56,18 @@ T = TypeVar("T")
 Context: TypeAlias = "ServerRequestContext[Any, Any]"
 
 
-def make_server(memory: MemoryTools) -> Server[Any]:
-    """The protocol's side of it: every request becomes one call of `memory`, in a thread, in turn."""
-    turn = anyio.CapacityLimiter(1)
+class Memory(Protocol):
+    """What the protocol needs of the tools and resources."""
+
+    def call(self, tool: Tool, arguments: Given, *, client: str = "") -> Reply: ...
+    def known(self, error: Exception) -> TruekeepError: ...
+    def cards(self) -> list[types.Resource]: ...
+    def read_card(self, uri: str) -> str: ...
+
+
+def make_server(memory: Memory, *, tools: Mapping[str, Tool] = TOOLS, at_once: int = 1) -> Server[Any]:
+    """The protocol's side of it: every request becomes one call of `memory`, in a thread; by default in turn."""
+    turn = anyio.CapacityLimiter(at_once)
 
     async def ask(call: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(call, limiter=turn)
@@ -70,10 +82,10 @@ def make_server(memory: MemoryTools) -> Server[Any]:
             raise MCPError(code, "\n".join(filter(None, lines))) from None
 
     async def list_tools(_context: Context, _params: Any) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[tool.shown() for tool in TOOLS.values()])
+        return types.ListToolsResult(tools=[tool.shown() for tool in tools.values()])
 
     async def call_tool(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-        tool = TOOLS.get(params.name)
+        tool = tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {one_line(params.name, 80)!r}")
         who = context.session.client_params

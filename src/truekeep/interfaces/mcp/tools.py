@@ -8,10 +8,12 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote, unquote
 
 import mcp_types as types
@@ -54,6 +56,9 @@ from truekeep.verify.verdict import VERDICTS
 from truekeep.workspace.search import DEFAULT_ROOM
 from truekeep.workspace.workspace import Workspace
 
+if TYPE_CHECKING:
+    from truekeep.sessions.packing import Brief
+
 RESOURCE_LIMIT = 60_000
 QUERY_LIMIT = 10_000
 MAX_CARDS = 500
@@ -86,7 +91,7 @@ class MemoryTools:
         """Reopen the workspace if its configuration was edited since."""
         settings = _mark_settings(self._workspace)
         if settings != self._settings:
-            fresh = self._fresh()
+            fresh = Workspace.open(Path(live_path(self._workspace.path)))
             self._workspace.close()
             self._workspace, self._settings = fresh, settings
 
@@ -110,7 +115,7 @@ class MemoryTools:
     def log(self, what: str) -> None:
         self._workspace.state.log(LOG, f"{as_stamp(datetime.now(UTC))} truekeep {__version__} {what}")
 
-    def _fresh(self) -> Workspace:
+    def _fresh(self) -> AbstractContextManager[Workspace]:
         """A workspace for one call, because other programs write between calls."""
         return Workspace.open(Path(live_path(self._workspace.path)))
 
@@ -193,7 +198,8 @@ class MemoryTools:
             raise NotFound(f"no checkout of {one_line(name, 200)!r} is known here", hint="`truekeep repos` lists them")
         return Path(chosen.root)
 
-    def write(self, given: Given, client: str) -> Reply:
+    def compose(self, given: Given) -> str:
+        """The handoff that a client's note becomes."""
         if given.get("document") and (given.get("card") or given.get("update")):
             raise BadInput("a note is for a card or for a document, not both", hint="leave out document or card")
         content = given.get("content")
@@ -205,7 +211,7 @@ class MemoryTools:
             parts = {"title": given["title"], "summary": summary, "facts": facts, "content": content}
             document, section = choose_document(kind, **parts, repository=repository)
             content = section or content
-        text = compose_handoff(
+        return compose_handoff(
             title=given["title"],
             kind=kind,
             summary=summary,
@@ -218,6 +224,9 @@ class MemoryTools:
             repository=repository,
             has_card=self._workspace.cards.exists,
         )
+
+    def write(self, given: Given, client: str) -> Reply:
+        text = self.compose(given)
         with self._fresh() as workspace:
             writer = self._writer or writer_for(client, workspace.config.writers)
             path, filing = workspace.handoffs.write(text, writer=writer, root=self._root)
@@ -241,19 +250,14 @@ class MemoryTools:
         return Reply(said("\n".join(lines)), data)
 
     def wake(self, given: Given, _client: str) -> Reply:
+        return shown_brief(self.brief(given))
+
+    def brief(self, given: Given) -> Brief:
+        """What an agent is to know before it begins."""
         tokens, root = given.get("budget"), self._checkout(given.get("repo", ""))
         with self._fresh() as workspace:
             seconds = workspace.config.verify.budget_ms / 1000
-            brief = workspace.sessions.wake(root, tokens=int(tokens) if tokens is not None else None, budget=seconds)
-        opening, body = brief.text.split("\n", 1)
-        body, closing = body.rstrip("\n").rsplit("\n", 1)
-        left_out = [
-            {"title": one_line(title, 200), "pieces": count, "command": one_line(more, 300)}
-            for title, count, more in brief.left_out
-        ]
-        text = cleaned(body)
-        data = {"notice": NOTICE, "text": text, "characters": len(text), "leftOut": left_out}
-        return Reply(f"{opening}\n{text}\n{closing}", data)
+            return workspace.sessions.wake(root, tokens=int(tokens) if tokens is not None else None, budget=seconds)
 
     def checkpoint(self, given: Given, client: str) -> Reply:
         with self._fresh() as workspace:
@@ -336,6 +340,18 @@ class MemoryTools:
             _, text, _, _ = workspace.cards.get(name, masked=True)
         text = cleaned(text)
         return text if len(text) <= RESOURCE_LIMIT else f"{text[:RESOURCE_LIMIT]}\n[cut: memory_get reads the rest]\n"
+
+
+def shown_brief(brief: Brief) -> Reply:
+    opening, body = brief.text.split("\n", 1)
+    body, closing = body.rstrip("\n").rsplit("\n", 1)
+    left_out = [
+        {"title": one_line(title, 200), "pieces": count, "command": one_line(more, 300)}
+        for title, count, more in brief.left_out
+    ]
+    text = cleaned(body)
+    data = {"notice": NOTICE, "text": text, "characters": len(text), "leftOut": left_out}
+    return Reply(f"{opening}\n{text}\n{closing}", data)
 
 
 def writer_for(client: str, writers: Mapping[str, str]) -> str:

@@ -1,0 +1,40 @@
+"""The record: what goes in comes out byte for byte, and only the holder of the lease changes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.helpers import Place, a_handoff, a_card, tree
+from tests.support.team import Team
+from truekeep.server.administration import export_workspace
+
+
+def test_a_workspace_comes_back_byte_for_byte(team: Team, place: Place, tmp_path: Path) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    (place.workspace / "memory/notes.bin").write_bytes(b"\0\xff" * 3)
+    team.add(place)
+    assert export_workspace(team.url, "team", tmp_path / "out") > 2
+    assert tree(tmp_path / "out") == tree(place.workspace)
+    ledger = ".truekeep/ledger.sqlite"
+    assert (tmp_path / "out" / ledger).read_bytes() == (place.workspace / ledger).read_bytes()
+
+
+def test_a_handoff_is_filed_once_and_read_by_every_process(team: Team, place: Place) -> None:
+    team.add(place)
+    one, two = team.server("one"), team.server("two")
+    first = team.hand_in(one, a_handoff())
+    assert first.is_new
+    assert not team.hand_in(two, a_handoff()).is_new
+    assert one.work_on(1) == 1
+    assert team.hand_in(one, a_handoff()).outcome == "promoted"
+    for server in (one, two):
+        with server.reading(team.reach(server)) as workspace:
+            assert workspace.search.find("staging port").hits[0].path == "memory/cards/staging-proxy.md"
+            assert workspace.context.ledger.latest_at()
+    assert two.work_on(1) == 0, "the lease is the other's"
+    one._writers[1].close()
+    team.hand_in(two, a_handoff(card="other.md", title="Other", content=a_card("Other thing", "The queue is named jobs.")), "2026-11-14-0901-b.md")
+    assert two.work_on(1) == 1
+    with one.reading(team.reach(one)) as workspace:
+        assert {card.name for card in workspace.cards.all()} == {"other.md", "staging-proxy.md"}
