@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
@@ -83,7 +83,8 @@ class MemoryTools:
             if problems := tool.find_problems(given):
                 raise BadInput(f"{tool.name}: {'; '.join(problems)}", hint="see the tool's input schema")
             self._heed_settings()
-            return _VERBS[tool.name](self, given, client)
+            reply: Reply = getattr(self, _VERBS[tool.name])(given, client)
+            return reply
         except Exception as error:  # noqa: BLE001 - a bug must not end the server, nor show a traceback to an agent
             return failed(tool.name, given, self.known(error))
 
@@ -375,12 +376,13 @@ def _mark_settings(workspace: Workspace) -> tuple[int, ...]:
     return info.st_dev, info.st_ino, info.st_mtime_ns, info.st_size
 
 
-_VERBS: Mapping[str, Callable[[MemoryTools, Given, str], Reply]] = {
-    "memory_search": MemoryTools.search,
-    "memory_get": MemoryTools.get,
-    "memory_write": MemoryTools.write,
-    "memory_verify": MemoryTools.verify,
-    "memory_status": MemoryTools.status,
-    "memory_wake": MemoryTools.wake,
-    "memory_checkpoint": MemoryTools.checkpoint,
+_VERBS: Mapping[str, str] = {
+    "memory_search": "search",
+    "memory_get": "get",
+    "memory_write": "write",
+    "memory_verify": "verify",
+    "memory_status": "status",
+    "memory_wake": "wake",
+    "memory_checkpoint": "checkpoint",
 }
+"""The method of each tool."""

@@ -1,0 +1,1 @@
+"""The team server over HTTP: a JSON API, MCP, health and metrics."""
