@@ -38,7 +38,9 @@ class Team:
         return self.tokens[account]
 
     def caller(self, server: TeamServer, account: str = "ada") -> Caller:
-        found = find_caller(server.database, self.member(account) if account not in self.tokens else self.tokens[account])
+        found = find_caller(
+            server.database, self.member(account) if account not in self.tokens else self.tokens[account]
+        )
         assert isinstance(found, Caller), found
         return found
 
@@ -47,7 +49,9 @@ class Team:
         assert found is not None
         return found
 
-    def hand_in(self, server: TeamServer, text: str, name: str = "2026-11-14-0900-a.md", *, account: str = "ada") -> HandedIn:
+    def hand_in(
+        self, server: TeamServer, text: str, name: str = "2026-11-14-0900-a.md", *, account: str = "ada"
+    ) -> HandedIn:
         return hand_in(
             server.database, self.caller(server, account), self.reach(server, account), text.encode(),
             name=name, writer="claude", machine="laptop", repository="github.com/me/app", quotas=Quotas(),

@@ -226,6 +226,7 @@ def retry_failed(url: str, name: str) -> int:
     with as_owner(url) as connection:
         number = workspace_id(connection, name)
         done = connection.execute(
-            "UPDATE handoff_queue SET state = 'waiting', attempts = 0 WHERE workspace = %s AND state = 'failed'", (number,)
+            "UPDATE handoff_queue SET state = 'waiting', attempts = 0 WHERE workspace = %s AND state = 'failed'",
+            (number,),
         )
         return done.rowcount

@@ -6,6 +6,7 @@ workspace whose rows it may see. Administration (`truekeep server`, `truekeep to
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -72,6 +73,7 @@ class Database:
             connection.execute(f"{_SESSION}; SET ROLE {ROLE}")
 
         check_url(url)
+        logging.getLogger("psycopg.pool").propagate = False  # what concerns a person is an error of ours
         self._pool = psycopg_pool.ConnectionPool(
             url,
             min_size=0,

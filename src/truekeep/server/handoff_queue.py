@@ -97,7 +97,16 @@ def hand_in(
         row = cursor.execute(
             "INSERT INTO handoff_queue (workspace, digest, account, name, writer, machine, repository, bytes)"
             " VALUES (%s, %s, %s, %s, %s, %s, %s, %s) ON CONFLICT DO NOTHING RETURNING id",
-            (reach.id, digest, caller.account, printable(name), writer, _plain(machine, 80), _plain(repository, 300), raw),
+            (
+                reach.id,
+                digest,
+                caller.account,
+                printable(name),
+                writer,
+                _plain(machine, 80),
+                _plain(repository, 300),
+                raw,
+            ),
         ).fetchone()
         if row is None:  # another request was faster; its transaction is over, or this one would still wait
             known = find(cursor, reach.id, digest)

@@ -76,7 +76,9 @@ class Record:
     ) -> int:
         """Give `write` all that changed since a version, with a function that reads contents; all of one moment."""
         with self._database.workspace(self.workspace, is_snapshot=True) as cursor:
-            row = cursor.execute("SELECT version, ledger_pages FROM workspace WHERE id = %s", (self.workspace,)).fetchone()
+            row = cursor.execute(
+                "SELECT version, ledger_pages FROM workspace WHERE id = %s", (self.workspace,)
+            ).fetchone()
             version, page_count = row or (0, 0)
             files = cursor.execute(
                 "SELECT path, sha256, mtime_ns FROM memory_file WHERE workspace = %s AND version > %s ORDER BY path",

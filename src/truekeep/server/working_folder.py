@@ -258,9 +258,7 @@ class WorkingFolder:
         if paths is None:
             rows = self._base.execute("SELECT * FROM file").fetchall()
         else:
-            rows = [
-                row for path in paths for row in self._base.execute("SELECT * FROM file WHERE path = ?", (path,))
-            ]
+            rows = [row for path in paths for row in self._base.execute("SELECT * FROM file WHERE path = ?", (path,))]
         return {str(path): KnownFile(bytes(digest), tuple(stat)) for path, digest, *stat in rows}  # type: ignore[arg-type]
 
     def _scan(self) -> Iterator[tuple[str, os.stat_result]]:

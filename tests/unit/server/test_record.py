@@ -34,7 +34,11 @@ def test_a_handoff_is_filed_once_and_read_by_every_process(team: Team, place: Pl
             assert workspace.context.ledger.latest_at()
     assert two.work_on(1) == 0, "the lease is the other's"
     one._writers[1].close()
-    team.hand_in(two, a_handoff(card="other.md", title="Other", content=a_card("Other thing", "The queue is named jobs.")), "2026-11-14-0901-b.md")
+    team.hand_in(
+        two,
+        a_handoff(card="other.md", title="Other", content=a_card("Other thing", "The queue is named jobs.")),
+        "2026-11-14-0901-b.md",
+    )
     assert two.work_on(1) == 1
     with one.reading(team.reach(one)) as workspace:
         assert {card.name for card in workspace.cards.all()} == {"other.md", "staging-proxy.md"}

@@ -12,7 +12,7 @@ from truekeep.core.errors import BadInput, BadSetup, NotFound
 from truekeep.core.toml import read_toml, render_text
 
 FILE = "sync.toml"
-VIAS = ("rsync", "rclone", "git")
+VIAS = ("rsync", "rclone", "git", "server")
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
 _KEY = re.compile(r"[a-z][a-z0-9_]{0,39}\Z")
 

@@ -169,7 +169,10 @@ def mcp_route(
     guarded: ASGIApp = AuthenticationMiddleware(
         RequireAuthMiddleware(serve, required_scopes=[]), backend=BearerAuthBackend(TokenReader(server))
     )
-    return [Route("/mcp", endpoint=_Endpoint(guarded)), Route("/mcp/{workspace}", endpoint=_Endpoint(guarded))], manager.run
+    return [
+        Route("/mcp", endpoint=_Endpoint(guarded)),
+        Route("/mcp/{workspace}", endpoint=_Endpoint(guarded)),
+    ], manager.run
 
 
 class _Endpoint:

@@ -198,7 +198,9 @@ def _given(call: Call, key: str) -> str:
 
 def _decide(call: Call, verb: str, more: dict[str, Any]) -> dict[str, Any]:
     seen = (call.given or {}).get("seen")
-    is_seen = isinstance(seen, dict) and all(isinstance(value, str) and "\0" not in key + value for key, value in seen.items())
+    is_seen = isinstance(seen, dict) and all(
+        isinstance(value, str) and "\0" not in key + value for key, value in seen.items()
+    )
     if not is_seen or not seen:
         raise BadInput("seen is missing: what the reviewer saw", hint="GET the draft, and send its `seen` along")
     try:
@@ -206,7 +208,9 @@ def _decide(call: Call, verb: str, more: dict[str, Any]) -> dict[str, Any]:
     except ValueError as error:
         raise BadInput("id is no UUID", hint="leave it out, or send a new one with each decision") from error
     database, reach = call.server.database, call.asked.reach
-    decisions.submit(database, call.asked.caller, reach, verb, {"draft": call.path["draft"], "seen": seen, **more}, number)
+    decisions.submit(
+        database, call.asked.caller, reach, verb, {"draft": call.path["draft"], "seen": seen, **more}, number
+    )
     call.server.wake()
     return {"id": str(number), **decisions.wait_for(database, reach, number)}
 
@@ -218,7 +222,9 @@ def audit(call: Call) -> dict[str, Any]:
             "SELECT id, at, actor, act, detail FROM audit WHERE workspace = %s AND id < %s ORDER BY id DESC LIMIT 200",
             (call.asked.reach.id, before),
         ).fetchall()
-    return {"entries": [{"id": row[0], "at": row[1].isoformat(), "actor": row[2], "act": row[3], **row[4]} for row in rows]}
+    return {
+        "entries": [{"id": row[0], "at": row[1].isoformat(), "actor": row[2], "act": row[3], **row[4]} for row in rows]
+    }
 
 
 def publication_head(call: Call) -> Answer:

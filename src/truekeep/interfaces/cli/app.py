@@ -71,6 +71,12 @@ GROUPS = {
         "schedule": ("schedule", "Run truekeep from a system timer."),
         "alf": ("alf", "Export, import and compare memory archives."),
     },
+    "Team": {
+        "login": ("login", "Use the memory of a team server on this machine."),
+        "logout": ("login", "Forget a team server."),
+        "server": ("server", "Serve one memory to a team, from PostgreSQL."),
+        "token": ("server", "Make, list and revoke tokens for a team server."),
+    },
     "Health": {
         "status": ("status", "Show memory health and what needs attention."),
         "doctor": ("doctor", "Find and fix problems with the installation."),

@@ -1,0 +1,96 @@
+"""A machine that uses a team server: real processes, over HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.helpers import Place, a_card, a_handoff, git_repo, run_cli, wait_until
+from tests.support.team import Team
+
+
+@pytest.fixture
+def served(team: Team, place: Place, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    place.leave(a_handoff())
+    place.ingest()
+    team.add(place)
+    process, url = start_server(team.url, tmp_path / "data")
+    yield process, url
+    stop(process)
+
+
+def stop(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+
+
+def start_server(database: str, data: Path) -> tuple[subprocess.Popen[str], str]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "truekeep", "server", "run", "--port", "0", "--data", str(data)],
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "TRUEKEEP_DATABASE": database},
+    )  # fmt: skip
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    found = re.search(r"http://\S+:\d+", line)
+    assert found, line
+    return process, found[0]
+
+
+def test_login_search_and_hand_in(team: Team, served: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
+    _, address = served
+    token = team.member("ada", "writer")
+    repo = git_repo(tmp_path / "mine/app")
+    home = tmp_path / "laptop"
+    home.mkdir()
+    env = {"HOME": str(home), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
+    refused = run_cli("login", address, **env, TRUEKEEP_TOKEN="tk1_wrong")
+    assert refused.returncode == 6
+    assert "a valid token is needed" in refused.stderr
+    done = run_cli("login", address, "--repo", str(tmp_path / "mine/*"), **env, TRUEKEEP_TOKEN=token)
+    assert done.returncode == 0, done.stdout + done.stderr
+    kept = home / ".local/state/truekeep/server-tokens/team"
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+    assert token not in (home / ".local/state/truekeep/sync.toml").read_text()
+    assert "staging-proxy.md" in run_cli("search", "staging port", **env).stdout
+    inbox = repo / ".claude/memory-handoffs"
+    inbox.mkdir(parents=True)
+    text = a_handoff(
+        card="queue.md", title="Queue", content=a_card("Job queue", "Jobs are kept in the queue `orders`.")
+    )
+    letter = inbox / "2026-11-14-0900-queue.md"
+    letter.write_text(text)
+    os.utime(letter, (1, 1))
+
+    def is_here() -> bool:
+        ran = run_cli("sync", "run", **env)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        return "queue.md" in run_cli("search", "where are jobs kept", **env).stdout
+
+    assert wait_until(is_here)
+    assert not letter.exists()
+    assert (inbox / "processed" / letter.name).read_text() == text
+
+
+def test_a_revoked_token_and_a_server_that_is_away(
+    team: Team, served: tuple[subprocess.Popen[str], str], tmp_path: Path
+) -> None:
+    process, url = served
+    env = {"HOME": str(tmp_path), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
+    assert run_cli("login", url, **env, TRUEKEEP_TOKEN=team.member("ada", "reader")).returncode == 0
+    assert run_cli("token", "revoke", "1", TRUEKEEP_DATABASE=team.url).returncode == 0
+    ran = run_cli("sync", "run", **env)
+    assert (ran.returncode, "this token was revoked" in ran.stdout) == (1, True), ran.stdout + ran.stderr
+    stop(process)
+    ran = run_cli("sync", "run", **env)
+    assert (ran.returncode, "does not answer" in ran.stdout) == (1, True), ran.stdout + ran.stderr
+    assert "staging-proxy.md" in run_cli("search", "staging port", **env).stdout, "the copy answers offline"
+    assert run_cli("logout", **env).returncode == 0
+    assert not (tmp_path / ".local/state/truekeep/server-tokens/team").exists()
