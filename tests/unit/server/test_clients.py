@@ -30,6 +30,8 @@ def served(team: Team, place: Place, tmp_path: Path) -> Iterator[tuple[subproces
 def stop(process: subprocess.Popen[str]) -> None:
     process.send_signal(signal.SIGTERM)
     process.wait(60)
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def start_server(database: str, data: Path) -> tuple[subprocess.Popen[str], str]:
