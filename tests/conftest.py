@@ -15,6 +15,7 @@ from tests.support.helpers import OPENED, Place
 from tests.support.programs import how_to_get, need
 
 if TYPE_CHECKING:
+    from tests.support.team import Team
     from tests.support.visitor import Visitor
 
 
@@ -123,3 +124,38 @@ def visitor(place: Place) -> Iterator[Visitor]:
     visitor = Visitor(place)
     yield visitor
     visitor.close()
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """The URL of a PostgreSQL: the one that TRUEKEEP_TEST_POSTGRES names, else one of this test run."""
+    pytest.importorskip("psycopg", reason="no PostgreSQL client: pip install 'truekeep[server]'")
+    from tests.support.postgres import running_cluster
+
+    if given := os.environ.get("TRUEKEEP_TEST_POSTGRES"):
+        yield given
+        return
+    with running_cluster() as cluster:
+        yield cluster.url
+
+
+@pytest.fixture
+def database_url(postgres: str) -> Iterator[str]:
+    """The URL of an empty database."""
+    from tests.support.postgres import drop_database, new_database
+
+    made = new_database(postgres)
+    yield made
+    drop_database(postgres, made)
+
+
+@pytest.fixture
+def team(database_url: str, tmp_path: Path) -> Iterator[Team]:
+    """A deployment of the team server, without a workspace."""
+    from tests.support.team import Team
+    from truekeep.server.administration import init_deployment
+
+    init_deployment(database_url, "memory.example")
+    team = Team(database_url, tmp_path / "servers")
+    yield team
+    team.close()

@@ -1,4 +1,5 @@
-"""What every reader of memory must do, whoever has the memory: one suite for the workspace itself and for a copy.
+"""What every reader of memory must do, whoever has the memory: one suite for the workspace itself, a copy of it, and a
+team server.
 
 A further kind of reader, such as a server, is one more entry in READERS; `tests/support/readers.py` says what it can be
 asked.
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +27,9 @@ from truekeep.interfaces.mcp.tools import MemoryTools
 from truekeep.sessions.wake import SOURCE_LINE
 from truekeep.workspace.workspace import Workspace
 
+if TYPE_CHECKING:
+    from tests.support.team import Team
+
 CARD = "memory/cards/loader.md"
 
 
@@ -37,15 +42,25 @@ def of_copy(pair: Pair) -> Workspace:
     return pair.open()
 
 
-READERS: Mapping[str, Callable[[Pair], Reader]] = {
-    "workspace": lambda pair: OpenedWorkspace(of_workspace(pair), pair.place),
-    "copy": lambda pair: OpenedWorkspace(of_copy(pair), pair.place),
-}
+def of_server(pair: Pair, team: Team) -> Workspace:
+    """What a server process reads: a working folder that followed the record in PostgreSQL."""
+    team.add(pair.place)
+    server = team.server()
+    team.member("ada")
+    with server.reading(team.reach(server)) as workspace:
+        workspace.close()  # what it has open tells the time by another clock
+        workspace.context.now = lambda: NOW
+        return workspace
 
 
-@pytest.fixture(params=READERS)
+READERS: Mapping[str, Callable[[Pair], Workspace]] = {"workspace": of_workspace, "copy": of_copy}
+
+
+@pytest.fixture(params=[*READERS, "server"])
 def reader(request: pytest.FixtureRequest, pair: Pair) -> Reader:
-    return READERS[request.param](pair)
+    if request.param == "server":
+        return OpenedWorkspace(of_server(pair, request.getfixturevalue("team")), pair.place)
+    return OpenedWorkspace(READERS[request.param](pair), pair.place)
 
 
 @pytest.fixture
@@ -79,6 +94,9 @@ def test_search_finds_by_words_with_age_and_verdicts(reader: Reader) -> None:
     assert found.hits[0].path == CARD
     assert found.hits[0].repository == "github.com/me/app"
     words = {verdict.claim.text: verdict.verdict for verdict in found.hits[0].verdicts}
+    if not reader.context.shows_verdicts:
+        assert not words, "a server has no checkouts: it tells nothing about the code of whoever asks"
+        return
     assert words["load_cart"] == "confirmed"
     assert words["drop_cart"] in ("gone", "unverifiable")
 
@@ -143,6 +161,15 @@ def test_both_give_the_same_answers(pair: Pair) -> None:
     texts = [reader.sessions.wake(pair.place.repo).text for reader in (host, copy)]
     assert texts[0] == "\n".join(line for line in texts[1].split("\n") if not line.startswith(SOURCE_LINE))
     documents = [reader.verification.reader.read_all(["TOOLS.md", CARD]) for reader in (host, copy)]
+    assert documents[0] == documents[1], "each line has its repository and day"
+
+
+def test_a_server_gives_the_same_hits_in_the_same_order(pair: Pair, team: Team) -> None:
+    host, server = of_workspace(pair), of_server(pair, team)
+    for query in ("which function reads carts", "staging port 8443", "lint before push", "restart"):
+        mine, theirs = ([(hit.citation, hit.score, hit.age_days) for hit in one.search.find(query).hits] for one in (host, server))
+        assert mine == theirs
+    documents = [reader.verification.reader.read_all(["TOOLS.md", CARD]) for reader in (host, server)]
     assert documents[0] == documents[1], "each line has its repository and day"
 
 
