@@ -120,7 +120,7 @@ class WorkingFolder:
             listed = {file.path for file in change.files if file.sha256 is not None}
             self._set_aside([path for path, _ in self._scan() if path not in listed], remove=True)
         contents = read([file.sha256 for file in wanted if file.sha256 is not None])
-        for file in wanted:
+        for file in sorted(wanted, key=lambda file: file.sha256 is not None):  # first what goes, as a file may become a folder
             self._write(file, contents)
         ledger = self.path / STATE / "ledger.sqlite"
         if is_whole or change.pages or self._state("pages") != (change.page_count or 0):
@@ -156,6 +156,9 @@ class WorkingFolder:
                 path.unlink()
             return
         data = contents[file.sha256]
+        if path.is_dir() and not path.is_symlink():
+            with suppress(OSError):
+                path.rmdir()
         if path.is_dir() and not path.is_symlink():
             os.rename(path, self._aside(file.path))
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -226,7 +229,7 @@ class WorkingFolder:
                 self._seen[path] = _stat(info)
             else:
                 self._note_stat(path, info)
-        gone = [FileState(path, None, 0) for path in known if not os.path.lexists(self.path / path)]
+        gone = [FileState(path, None, 0) for path in known if not _is_regular(self.path / path)]
         return sorted([*files, *gone]), contents
 
     def note_committed(self, version: int, change: RecordChange) -> None:
@@ -294,6 +297,13 @@ def _is_text(path: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+def _is_regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> bytes | None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def test_login_search_and_hand_in(team: Team, served: tuple[subprocess.Popen[str
     repo = git_repo(tmp_path / "mine/app")
     home = tmp_path / "laptop"
     home.mkdir()
-    env = {"HOME": str(home), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
+    env: dict[str, Any] = {"HOME": str(home), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
     refused = run_cli("login", address, **env, TRUEKEEP_TOKEN="tk1_wrong")
     assert refused.returncode == 6
     assert "a valid token is needed" in refused.stderr
@@ -85,7 +86,7 @@ def test_a_revoked_token_and_a_server_that_is_away(
     team: Team, served: tuple[subprocess.Popen[str], str], tmp_path: Path
 ) -> None:
     process, url = served
-    env = {"HOME": str(tmp_path), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
+    env: dict[str, Any] = {"HOME": str(tmp_path), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
     assert run_cli("login", url, **env, TRUEKEEP_TOKEN=team.member("ada", "reader")).returncode == 0
     assert run_cli("token", "revoke", "1", TRUEKEEP_DATABASE=team.url).returncode == 0
     ran = run_cli("sync", "run", **env)

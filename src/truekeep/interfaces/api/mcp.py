@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, BearerAuthBackend, RequireAuthMiddleware
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from truekeep.sessions.packing import Brief
     from truekeep.workspace.workspace import Workspace
 
+Result = TypeVar("Result")
 OFFERED = ("memory_search", "memory_get", "memory_write", "memory_wake", "memory_status")
 _AT_ONCE = 8
 _asked: ContextVar[Asked] = ContextVar("asked")  # by whom, for the request that runs
@@ -117,7 +118,7 @@ class TeamMemory:
     def read_card(self, uri: str) -> str:
         return self._with_tools(lambda tools: tools.read_card(uri))
 
-    def _with_tools(self, act: Callable[[TeamMemoryTools], Any]) -> Any:
+    def _with_tools(self, act: Callable[[TeamMemoryTools], Result]) -> Result:
         asked = _asked.get()
         with self._server.reading(asked.reach) as workspace:
             return act(TeamMemoryTools(workspace, self._server, asked, self._quotas))

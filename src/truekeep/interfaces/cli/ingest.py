@@ -67,7 +67,7 @@ def ingest(
     Example: truekeep ingest --dry-run
     """
     both = promote_cards == route_documents
-    routes = {"cards": both or promote_cards, "documents": both or route_documents}
+    routes: dict[str, Any] = {"cards": both or promote_cards, "documents": both or route_documents}
     roots = [Path(repo).expanduser().absolute() for repo in repositories] if repositories else None
     if watch:
         if dry_run or exit_code:

@@ -18,7 +18,7 @@ from truekeep.handoffs.sync.routes import Route, check_name, read_routes, remove
 from truekeep.handoffs.sync.runner import Unreachable, run_routes
 from truekeep.handoffs.sync.server_login import HttpPublication, TeamClient, check_address, forget_token, keep_token
 from truekeep.interfaces.cli.options import json_flag, repos_option, wants_json
-from truekeep.interfaces.cli.output import emit
+from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.progress import ProgressDisplay
 from truekeep.interfaces.cli.terminal import can_ask, note, style
 from truekeep.workspace.machine_role import side_of
@@ -59,7 +59,7 @@ def login(url: str, wanted: str, name: str, repositories: tuple[str, ...]) -> in
     write_routes(state, {**known, name: route})
     with ProgressDisplay("fetching memory"):
         (contact,) = run_routes([route], side_of(None))
-    lines = [f"{style('logged in', fg='green')} as {account}, {role} of {route.text('workspace')}"]
+    lines: list[Shown] = [f"{style('logged in', fg='green')} as {account}, {role} of {route.text('workspace')}"]
     if contact.ok and contact.memory:
         lines.append(
             f"  a copy of {many(contact.memory_files, 'file')} is here: `truekeep search` and `truekeep wake` answer"
