@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tests.support.helpers import Place
-from truekeep.server.accounts import Caller, Reach, find_caller, make_token, set_grant
+from truekeep.server.accounts import Caller, WorkspaceAccess, find_caller, make_token, set_grant
 from truekeep.server.administration import import_workspace
 from truekeep.server.handoff_queue import HandedIn, Quotas, hand_in
 from truekeep.server.team_server import TeamServer
@@ -44,7 +44,7 @@ class Team:
         assert isinstance(found, Caller), found
         return found
 
-    def reach(self, server: TeamServer, account: str = "ada", workspace: str = "team") -> Reach:
+    def reach(self, server: TeamServer, account: str = "ada", workspace: str = "team") -> WorkspaceAccess:
         found = self.caller(server, account).find(workspace)
         assert found is not None
         return found

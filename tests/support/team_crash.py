@@ -12,12 +12,13 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.support.helpers import a_card, a_handoff
 from truekeep.server import handoff_queue, record, writer
-from truekeep.server.accounts import Caller, Reach
+from truekeep.server.accounts import Caller, WorkspaceAccess
 from truekeep.server.handoff_queue import Quotas, hand_in
 from truekeep.server.record import Record
 from truekeep.server.team_server import TeamServer
@@ -61,7 +62,9 @@ def letters(number: int) -> list[str]:
         a_handoff(
             card=f"card-{number}-{part}.md",
             title=f"Gate {number} of hall {part}",
-            content=a_card(f"Gate {number} of hall {part}", f"Gate {number} of hall {part} opens at {part + 5} o'clock."),
+            content=a_card(
+                f"Gate {number} of hall {part}", f"Gate {number} of hall {part} opens at {part + 5} o'clock."
+            ),
         )
         for part in range(3)
     ]
@@ -75,11 +78,11 @@ def work(database: str, folder: Path, number: int, *, is_killed: bool, pause: bo
     if is_killed:
         with server.database.plain() as cursor:
             assert cursor is not None
-        caller, reach = Caller(1, "ada", 1, ()), Reach(1, "team", "owner", 1)
+        caller, reach = Caller(1, "ada", 1, ()), WorkspaceAccess(1, "team", "owner", 1)
         for part, text in enumerate(letters(number)):
             hand_in(
-                server.database, caller, reach, text.encode(), name=f"2026-11-14-{number:04d}-{part}.md", writer="claude",
-                machine="laptop", repository="github.com/me/app", quotas=Quotas(),
+                server.database, caller, reach, text.encode(), name=f"2026-11-14-{number:04d}-{part}.md",
+                writer="claude", machine="laptop", repository="github.com/me/app", quotas=Quotas(),
             )  # fmt: skip
         if not pause:
             kill_at(number)
@@ -122,12 +125,12 @@ def loop(database: str, folder: Path) -> int:
     number = 0
     while True:
         number += 1
-        ended = run(lambda: work(database, folder / "one", number, is_killed=True))
+        ended = run(partial(work, database, folder / "one", number, is_killed=True))
         if os.WIFEXITED(ended):
             assert os.WEXITSTATUS(ended) == 0
             return number
         place = folder / ("one" if number % 2 else f"other-{number}")
-        assert run(lambda: work(database, place, number, is_killed=False)) == 0
+        assert run(partial(work, database, place, number, is_killed=False)) == 0
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.errors import BadInput, NotFound
-from truekeep.server.database import Database, as_owner
+from truekeep.server.database import TeamDatabase, as_owner
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -25,7 +25,7 @@ _WORKSPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
 _TOKEN = re.compile(r"tk1_[A-Za-z0-9_-]{43}\Z")
 
 
-class Reach(NamedTuple):
+class WorkspaceAccess(NamedTuple):
     """A workspace that a token reaches, and the role it has there."""
 
     id: int
@@ -43,9 +43,9 @@ class Caller(NamedTuple):
     account: int
     name: str
     token: int
-    workspaces: tuple[Reach, ...]
+    workspaces: tuple[WorkspaceAccess, ...]
 
-    def find(self, workspace: str) -> Reach | None:
+    def find(self, workspace: str) -> WorkspaceAccess | None:
         return next((reach for reach in self.workspaces if reach.name == workspace), None)
 
 
@@ -55,7 +55,7 @@ class Refused(NamedTuple):
     why: str
 
 
-def find_caller(database: Database, token: str) -> Caller | Refused:
+def find_caller(database: TeamDatabase, token: str) -> Caller | Refused:
     """Whose token this is, with every workspace that it reaches now."""
     if not _TOKEN.match(token):
         return Refused("unknown")
@@ -69,7 +69,7 @@ def find_caller(database: Database, token: str) -> Caller | Refused:
             return Refused(problem)
         reaches = cursor.execute("SELECT workspace, name, role, version FROM reachable(%s)", (digest,)).fetchall()
         cursor.execute("SELECT note_use(%s)", (digest,))
-    return Caller(account, name, number, tuple(Reach(*reach) for reach in reaches))
+    return Caller(account, name, number, tuple(WorkspaceAccess(*reach) for reach in reaches))
 
 
 def hash_of(token: str) -> bytes:

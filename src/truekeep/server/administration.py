@@ -51,7 +51,7 @@ def init_deployment(url: str, name: str) -> Deployment:
     return Deployment(row[0], row[1], ran)
 
 
-class ImportReport(NamedTuple):
+class WorkspaceImport(NamedTuple):
     workspace: str
     files: int
     size: int
@@ -69,7 +69,7 @@ def create_workspace(url: str, name: str) -> None:
         connection.execute("UPDATE workspace SET version = 1 WHERE id = %s", (number,))
 
 
-def import_workspace(url: str, name: str, opened: Workspace) -> ImportReport:
+def import_workspace(url: str, name: str, opened: Workspace) -> WorkspaceImport:
     """Bring an existing workspace into the record, whole or not at all. The folder itself stays as it is."""
     check_workspace_name(name)
     private = PrivateFiles(opened.config.sync.private, {})
@@ -90,7 +90,7 @@ def import_workspace(url: str, name: str, opened: Workspace) -> ImportReport:
         pages = _import_ledger(connection, number, opened)
         connection.execute("UPDATE workspace SET version = 1, ledger_pages = %s WHERE id = %s", (pages, number))
         note(connection, "admin", "imported", workspace=number, files=count)
-    return ImportReport(name, count, size, pages > 0, tuple(left_out))
+    return WorkspaceImport(name, count, size, pages > 0, tuple(left_out))
 
 
 def _new_workspace(connection: Connection[Any], name: str) -> int:
@@ -150,7 +150,7 @@ def _toml(value: object) -> str:
 
 
 def export_workspace(url: str, name: str, target: Path) -> int:
-    """Write a workspace of the record into an empty folder, byte for byte, with its ledger. Gives the number of files."""
+    """Write a workspace of the record into an empty folder, byte for byte, with its ledger. Gives the count of files."""
     if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
         raise BadInput(f"{target} is not empty", hint="name a new folder")
     with as_owner(url) as connection:

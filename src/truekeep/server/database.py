@@ -1,7 +1,7 @@
 """The connection to PostgreSQL: a pool of connections in the server's role, migrations, and errors in plain words.
 
-A request works in the role truekeep_server, which owns nothing, and inside `Database.workspace`, which names the one
-workspace whose rows it may see. Administration (`truekeep server`, `truekeep token`) works as the owner.
+A request works in the role truekeep_server, which owns nothing, and inside `TeamDatabase.workspace`, which names the
+one workspace whose rows it may see. Administration (`truekeep server`, `truekeep token`) works as the owner.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ class Migration(NamedTuple):
 
 def migrations() -> list[Migration]:
     """Every migration that this truekeep knows, in order."""
-    found = []
-    for file in files("truekeep.server.migrations").iterdir():
-        if match := _MIGRATION.match(file.name):
-            found.append(Migration(int(match[1]), match[2], file.read_text(encoding="utf-8")))
-    return sorted(found)
+    return sorted(
+        Migration(int(match[1]), match[2], file.read_text(encoding="utf-8"))
+        for file in files("truekeep.server.migrations").iterdir()
+        if (match := _MIGRATION.match(file.name))
+    )
 
 
-class Database:
+class TeamDatabase:
     """The database of a deployment, as the server uses it."""
 
     def __init__(self, url: str, *, size: int = 16) -> None:
@@ -99,12 +99,16 @@ class Database:
     @contextmanager
     def workspace(self, number: int, *, is_snapshot: bool = False) -> Iterator[Cursor[Any]]:
         """A transaction inside one workspace; `is_snapshot`: all of it sees one moment."""
-        with _explained(), self._pool.connection() as connection, connection.transaction():
-            with connection.cursor() as cursor:
-                if is_snapshot:
-                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-                cursor.execute("SELECT set_config('truekeep.workspace', %s, true)", (str(number),))
-                yield cursor
+        with (
+            _explained(),
+            self._pool.connection() as connection,
+            connection.transaction(),
+            connection.cursor() as cursor,
+        ):
+            if is_snapshot:
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute("SELECT set_config('truekeep.workspace', %s, true)", (str(number),))
+            yield cursor
 
     def check_schema(self) -> None:
         """Raise unless the database has the schema of this truekeep."""

@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.errors import BadInput, Busy, EditedSince, NotFound, TruekeepError
-from truekeep.server.accounts import Caller, Reach, note
+from truekeep.server.accounts import Caller, WorkspaceAccess, note
 
 if TYPE_CHECKING:
     from psycopg import Cursor
 
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
     from truekeep.workspace.workspace import Workspace
 
 WAIT_SECONDS = 30.0
@@ -23,7 +23,7 @@ _PAUSE = 0.05
 _KINDS = {kind.code: kind for kind in (BadInput, NotFound, EditedSince)}
 
 
-class Decision(NamedTuple):
+class ReviewDecision(NamedTuple):
     """A decision that waits to be carried out."""
 
     id: uuid.UUID
@@ -33,7 +33,12 @@ class Decision(NamedTuple):
 
 
 def submit(
-    database: Database, caller: Caller, reach: Reach, verb: str, arguments: Mapping[str, Any], number: uuid.UUID
+    database: TeamDatabase,
+    caller: Caller,
+    reach: WorkspaceAccess,
+    verb: str,
+    arguments: Mapping[str, Any],
+    number: uuid.UUID,
 ) -> None:
     """Take a decision. The same number again is the same decision."""
     from psycopg.types.json import Jsonb
@@ -46,7 +51,9 @@ def submit(
         )
 
 
-def wait_for(database: Database, reach: Reach, number: uuid.UUID, *, seconds: float = WAIT_SECONDS) -> dict[str, Any]:
+def wait_for(
+    database: TeamDatabase, reach: WorkspaceAccess, number: uuid.UUID, *, seconds: float = WAIT_SECONDS
+) -> dict[str, Any]:
     """The result of a decision. Raises the error that it ended with; Busy if it is not carried out in time."""
     end = time.monotonic() + seconds
     while True:
@@ -71,17 +78,17 @@ def _result(given: dict[str, Any]) -> dict[str, Any]:
 # --- For the holder of the lease ------------------------------------------------------------------------------------
 
 
-def waiting(database: Database, workspace: int) -> list[Decision]:
+def waiting(database: TeamDatabase, workspace: int) -> list[ReviewDecision]:
     with database.workspace(workspace) as cursor:
         rows = cursor.execute(
             "SELECT id, actor, verb, arguments FROM decision WHERE workspace = %s AND state = 'waiting'"
             " ORDER BY created_at LIMIT 100",
             (workspace,),
         ).fetchall()
-    return [Decision(*row) for row in rows]
+    return [ReviewDecision(*row) for row in rows]
 
 
-def carry_out(workspace: Workspace, decision: Decision) -> dict[str, Any]:
+def carry_out(workspace: Workspace, decision: ReviewDecision) -> dict[str, Any]:
     """Do what was decided, in the reviewer's name. An error that concerns the reviewer is a result."""
     workspace.context.actor = decision.actor
     given = decision.arguments
@@ -97,7 +104,7 @@ def carry_out(workspace: Workspace, decision: Decision) -> dict[str, Any]:
     return {"outcome": "rejected", "target": draft.path}
 
 
-def settle(cursor: Cursor[Any], workspace: int, decision: Decision, result: Mapping[str, Any]) -> None:
+def settle(cursor: Cursor[Any], workspace: int, decision: ReviewDecision, result: Mapping[str, Any]) -> None:
     """Note the result, in the transaction of the change."""
     from psycopg.types.json import Jsonb
 

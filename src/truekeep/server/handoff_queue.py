@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from truekeep.core.errors import BadInput, TruekeepError
 from truekeep.core.model import WRITERS
 from truekeep.handoffs.sync.mirror import unwanted
-from truekeep.server.accounts import Caller, Reach, note
+from truekeep.server.accounts import Caller, WorkspaceAccess, note
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from psycopg import Cursor
 
     from truekeep.memory.ledger import HandoffRow
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
 
 MAX_BYTES = 1 << 20
 MAX_ATTEMPTS = 20  # of filing one handoff; then it stays in the queue as failed, and a person is told
@@ -41,7 +41,7 @@ class QuotaExceeded(TruekeepError):
     code = "quota-exceeded"
 
 
-class TooLarge(BadInput):
+class HandoffTooLarge(BadInput):
     code = "too-large"
 
 
@@ -69,9 +69,9 @@ class QueuedHandoff(NamedTuple):
 
 
 def hand_in(
-    database: Database,
+    database: TeamDatabase,
     caller: Caller,
-    reach: Reach,
+    reach: WorkspaceAccess,
     raw: bytes,
     *,
     name: str,
@@ -82,7 +82,7 @@ def hand_in(
 ) -> HandedIn:
     """Put a handoff into the queue, durably; or say what became of the same one before."""
     if len(raw) > MAX_BYTES:
-        raise TooLarge(f"a handoff has at most {MAX_BYTES >> 10} KiB", hint="one topic, plain facts")
+        raise HandoffTooLarge(f"a handoff has at most {MAX_BYTES >> 10} KiB", hint="one topic, plain facts")
     if not raw.strip():
         raise BadInput("the handoff is empty", hint="`truekeep handoff new` writes one")
     if why := unwanted(name, len(raw)):
@@ -120,7 +120,7 @@ def _plain(text: str, size: int) -> str:
     return withhold(printable(text))[:size]
 
 
-def _check_quotas(cursor: Cursor[Any], caller: Caller, reach: Reach, quotas: Quotas) -> None:
+def _check_quotas(cursor: Cursor[Any], caller: Caller, reach: WorkspaceAccess, quotas: Quotas) -> None:
     row = cursor.execute(
         "SELECT (SELECT count(*) FROM (SELECT 1 FROM handoff_queue WHERE workspace = %(w)s AND state = 'waiting'"
         " LIMIT %(waiting)s) AS few),"
@@ -145,7 +145,7 @@ def find(cursor: Cursor[Any], workspace: int, digest: bytes) -> HandedIn | None:
 # --- For the holder of the lease ------------------------------------------------------------------------------------
 
 
-def take_batch(database: Database, workspace: int) -> list[QueuedHandoff]:
+def take_batch(database: TeamDatabase, workspace: int) -> list[QueuedHandoff]:
     """The next handoffs to file, oldest first; one attempt more is noted of each, whatever becomes of it."""
     with database.workspace(workspace) as cursor:
         cursor.execute(
@@ -169,7 +169,7 @@ def take_batch(database: Database, workspace: int) -> list[QueuedHandoff]:
 
 
 def settle(cursor: Cursor[Any], workspace: int, batch: Sequence[QueuedHandoff], known: dict[bytes, HandoffRow]) -> None:
-    """Note what became of handoffs, in the transaction that files them. What the ledger does not know goes on waiting."""
+    """Note what became of handoffs, in the transaction that files them. One that the ledger does not know still waits."""
     for item in batch:
         if (row := known.get(item.digest)) is not None:
             cursor.execute(

@@ -101,7 +101,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _pages_in_log(path: Path) -> Iterator[int]:
-    """The numbers of the pages in a write-ahead log, from 0; also of frames that were rolled back, which does no harm."""
+    """The numbers of the pages in a write-ahead log, from 0; also of frames that were rolled back: no harm in that."""
     try:
         with path.open("rb") as file:
             header = file.read(_LOG_HEADER)

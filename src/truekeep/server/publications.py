@@ -19,11 +19,11 @@ from truekeep.handoffs.sync.receipts import Signer
 from truekeep.workspace.publishing import descriptions, iter_sources
 
 if TYPE_CHECKING:
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
     from truekeep.workspace.workspace import Workspace
 
 
-def read_signer(database: Database) -> Signer:
+def read_signer(database: TeamDatabase) -> Signer:
     """The deployment's key."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -36,7 +36,7 @@ def read_signer(database: Database) -> Signer:
 class Publications:
     """The publications of one workspace."""
 
-    def __init__(self, database: Database, workspace: int, name: str, folder: Path, signer: Signer) -> None:
+    def __init__(self, database: TeamDatabase, workspace: int, name: str, folder: Path, signer: Signer) -> None:
         self._database = database
         self._workspace = workspace
         self._name = name

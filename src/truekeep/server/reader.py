@@ -18,16 +18,16 @@ from truekeep.server.record import Record
 from truekeep.server.working_folder import WorkingFolder
 
 if TYPE_CHECKING:
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
     from truekeep.workspace.workspace import Workspace
 
 INDEXED_SECONDS = 1e9  # a file scan is as good as the version it was made at: nothing else writes the folder
 
 
-class MemoryReader:
+class RecordReader:
     """The reading side of one workspace in one server process. One request at a time."""
 
-    def __init__(self, database: Database, workspace: int, folder: Path, identity: Machine) -> None:
+    def __init__(self, database: TeamDatabase, workspace: int, folder: Path, identity: Machine) -> None:
         self._lock = threading.Lock()
         self._folder = WorkingFolder(folder, Record(database, workspace), identity)
         self._workspace: Workspace | None = None

@@ -17,7 +17,7 @@ from truekeep.core.machine import Machine
 if TYPE_CHECKING:
     from psycopg import Cursor
 
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
 
 LEASE_SECONDS = 20.0
 _BLOBS_AT_ONCE = 200
@@ -60,7 +60,7 @@ class RecordChange(NamedTuple):
 class Record:
     """The record of one workspace."""
 
-    def __init__(self, database: Database, workspace: int) -> None:
+    def __init__(self, database: TeamDatabase, workspace: int) -> None:
         self._database = database
         self.workspace = workspace
 
@@ -200,7 +200,7 @@ class Record:
         cursor.execute("DELETE FROM ledger_page WHERE workspace = %s AND number >= %s", (self.workspace, count))
 
 
-def read_identity(database: Database) -> Machine:
+def read_identity(database: TeamDatabase) -> Machine:
     """The deployment as a host: one id and name for the folders of all its server processes."""
     with database.plain() as cursor:
         row = cursor.execute("SELECT id, name FROM deployment").fetchone()

@@ -20,14 +20,14 @@ from truekeep.core import file_io
 from truekeep.core.bugs import note_bug
 from truekeep.core.errors import BadSetup, TruekeepError
 from truekeep.core.machine import machine_name
-from truekeep.server.database import Database
+from truekeep.server.database import TeamDatabase
 from truekeep.server.publications import Publications, read_signer
-from truekeep.server.reader import MemoryReader
+from truekeep.server.reader import RecordReader
 from truekeep.server.record import LEASE_SECONDS, read_identity
 from truekeep.server.writer import WorkspaceWriter
 
 if TYPE_CHECKING:
-    from truekeep.server.accounts import Reach
+    from truekeep.server.accounts import WorkspaceAccess
     from truekeep.workspace.workspace import Workspace
 
 MAX_OPEN = 64  # workspaces that are kept open; each has a few files open
@@ -39,14 +39,14 @@ class TeamServer:
     """The workspaces of a deployment, as one process serves them."""
 
     def __init__(self, url: str, folder: Path, *, report: Callable[[str], None] = lambda _: None) -> None:
-        self.database = Database(url)
+        self.database = TeamDatabase(url)
         self.database.check_schema()
         self.identity = read_identity(self.database)
         self.holder = f"{machine_name()}:{os.getpid()}:{secrets.token_hex(4)}"
         self._folder = folder
         self._report = report
         self._lock = threading.Lock()
-        self._readers: OrderedDict[int, MemoryReader] = OrderedDict()
+        self._readers: OrderedDict[int, RecordReader] = OrderedDict()
         self._in_use: dict[int, int] = {}
         self._writers: dict[int, WorkspaceWriter] = {}
         self._signer = read_signer(self.database)
@@ -69,12 +69,12 @@ class TeamServer:
     # Reading.
 
     @contextmanager
-    def reading(self, reach: Reach) -> Iterator[Workspace]:
+    def reading(self, reach: WorkspaceAccess) -> Iterator[Workspace]:
         """The workspace as it is now."""
         with self._lock:
             reader = self._readers.pop(reach.id, None)
             if reader is None:
-                reader = MemoryReader(self.database, reach.id, self._place(reach.id) / "read", self.identity)
+                reader = RecordReader(self.database, reach.id, self._place(reach.id) / "read", self.identity)
             self._readers[reach.id] = reader
             self._in_use[reach.id] = self._in_use.get(reach.id, 0) + 1
             self._close_idle()
@@ -94,7 +94,7 @@ class TeamServer:
     def _place(self, workspace: int) -> Path:
         return self._folder / str(workspace)
 
-    def read_head(self, reach: Reach) -> bytes:
+    def read_head(self, reach: WorkspaceAccess) -> bytes:
         """The head of the state that copies install, made first if nobody made it."""
         published = self.publications(reach)
         head = published.current(reach.version)
@@ -104,7 +104,7 @@ class TeamServer:
             head = published.current(reach.version)
         return head
 
-    def publications(self, reach: Reach) -> Publications:
+    def publications(self, reach: WorkspaceAccess) -> Publications:
         folder = self._place(reach.id) / "published"
         return Publications(self.database, reach.id, reach.name, folder, self._signer)
 

@@ -120,7 +120,9 @@ class WorkingFolder:
             listed = {file.path for file in change.files if file.sha256 is not None}
             self._set_aside([path for path, _ in self._scan() if path not in listed], remove=True)
         contents = read([file.sha256 for file in wanted if file.sha256 is not None])
-        for file in sorted(wanted, key=lambda file: file.sha256 is not None):  # first what goes, as a file may become a folder
+        for file in sorted(
+            wanted, key=lambda file: file.sha256 is not None
+        ):  # first what goes, as a file may become a folder
             self._write(file, contents)
         ledger = self.path / STATE / "ledger.sqlite"
         if is_whole or change.pages or self._state("pages") != (change.page_count or 0):
@@ -317,6 +319,6 @@ def _read(path: Path) -> bytes | None:
 
 
 def _stat(info: os.stat_result) -> tuple[int, int, int, int]:
-    """What tells that a file did not change. Of one that may change once more in this tick of the clock, nothing does."""
+    """What tells that a file did not change. Of one that may change again in this tick of the clock, nothing does."""
     is_sure = is_settled(info.st_mtime_ns, info.st_ctime_ns)
     return info.st_size, info.st_mtime_ns, info.st_ctime_ns if is_sure else 0, info.st_ino

@@ -19,7 +19,7 @@ from truekeep.handoffs.inbox import Inbox
 from truekeep.handoffs.sync.mirror import place_name
 from truekeep.server import decisions, handoff_queue
 from truekeep.server.accounts import note
-from truekeep.server.decisions import Decision
+from truekeep.server.decisions import ReviewDecision
 from truekeep.server.handoff_queue import QueuedHandoff
 from truekeep.server.record import Lease, Record, RecordChange
 from truekeep.server.working_folder import WorkingFolder
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from psycopg import Cursor
 
     from truekeep.memory.ledger import HandoffRow
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
     from truekeep.workspace.workspace import Workspace
 
 Result = TypeVar("Result")
@@ -37,7 +37,7 @@ Result = TypeVar("Result")
 class WorkspaceWriter:
     """The writing side of one workspace in one server process."""
 
-    def __init__(self, database: Database, workspace: int, folder: Path, identity: Machine, holder: str) -> None:
+    def __init__(self, database: TeamDatabase, workspace: int, folder: Path, identity: Machine, holder: str) -> None:
         self._database = database
         self._holder = holder
         self._inboxes = folder / "inboxes"
@@ -111,7 +111,7 @@ class WorkspaceWriter:
             file_io.write_whole(inbox.path / name, item.raw)
         return list(found)
 
-    def _decide(self, decision: Decision) -> None:
+    def _decide(self, decision: ReviewDecision) -> None:
         def settle(cursor: Cursor[Any], result: Mapping[str, Any]) -> None:
             decisions.settle(cursor, self.record.workspace, decision, result)
 

@@ -109,7 +109,9 @@ def test_a_crash_of_ingest_does_not_lose_or_hold_up(filed: Team, monkeypatch: py
         patch.setattr("truekeep.workspace.handoffs.Handoffs.ingest", lambda *_, **__: 1 / 0)
         for _ in range(4):
             assert server.work_on(1) == 0
-    filed.hand_in(server, a_handoff(card="two.md", title="Two", content=a_card("Two", "Another thing.")), "2026-11-14-0901-b.md")
+    filed.hand_in(
+        server, a_handoff(card="two.md", title="Two", content=a_card("Two", "Another thing.")), "2026-11-14-0901-b.md"
+    )
     assert server.work_on(1) == 2
     (status,) = read_status(filed.url).workspaces
     assert status.waiting == 0
@@ -193,7 +195,7 @@ def test_commands_say_what_is_missing(tmp_path: Path) -> None:
     assert (ran.returncode, "no database is named" in ran.stderr) == (6, True), ran.stderr
     ran = run_cli("server", "status", "--database", "postgresql://ada:secret@127.0.0.1:1/none")
     assert (ran.returncode, "secret" in ran.stderr) == (7, False), ran.stderr
-    ran = run_cli("server", "run", "--host", "0.0.0.0")  # noqa: S104
+    ran = run_cli("server", "run", "--host", "0.0.0.0")
     assert "clear text" in ran.stderr
     ran = run_cli("login", "http://memory.example.com", TRUEKEEP_TOKEN="tk1_x")
     assert "clear text" in ran.stderr

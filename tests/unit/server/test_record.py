@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.helpers import Place, a_handoff, a_card, tree
+from tests.support.helpers import Place, a_card, a_handoff, tree
 from tests.support.team import Team
 from truekeep.server.administration import export_workspace
 

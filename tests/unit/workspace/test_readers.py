@@ -167,7 +167,9 @@ def test_both_give_the_same_answers(pair: Pair) -> None:
 def test_a_server_gives_the_same_hits_in_the_same_order(pair: Pair, team: Team) -> None:
     host, server = of_workspace(pair), of_server(pair, team)
     for query in ("which function reads carts", "staging port 8443", "lint before push", "restart"):
-        mine, theirs = ([(hit.citation, hit.score, hit.age_days) for hit in one.search.find(query).hits] for one in (host, server))
+        mine, theirs = (
+            [(hit.citation, hit.score, hit.age_days) for hit in one.search.find(query).hits] for one in (host, server)
+        )
         assert mine == theirs
     documents = [reader.verification.reader.read_all(["TOOLS.md", CARD]) for reader in (host, server)]
     assert documents[0] == documents[1], "each line has its repository and day"

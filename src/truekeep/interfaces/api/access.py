@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.core.errors import TruekeepError
-from truekeep.server.accounts import Caller, Reach, Refused, find_caller
+from truekeep.core.errors import NotFound, TruekeepError
+from truekeep.server.accounts import Caller, Refused, WorkspaceAccess, find_caller
 
 if TYPE_CHECKING:
     from starlette.datastructures import Headers
 
-    from truekeep.server.database import Database
+    from truekeep.server.database import TeamDatabase
 
 _REFUSALS = {
     "unknown": "a valid token is needed",
@@ -36,17 +36,15 @@ class Forbidden(TruekeepError):
     code = "forbidden"
 
 
-class Hidden(TruekeepError):
+class Hidden(NotFound):
     """There is no such workspace, or this token does not reach it: which of them is not told."""
-
-    code = "not-found"
 
 
 class Asked(NamedTuple):
     """A request that is allowed: by whom, and in which workspace."""
 
     caller: Caller
-    reach: Reach
+    reach: WorkspaceAccess
 
 
 def bearer_of(headers: Headers) -> str:
@@ -56,7 +54,7 @@ def bearer_of(headers: Headers) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def authenticate(database: Database, token: str) -> Caller:
+def authenticate(database: TeamDatabase, token: str) -> Caller:
     found = find_caller(database, token)
     if isinstance(found, Refused):
         raise Unauthenticated(_REFUSALS[found.why], hint="`truekeep token create` on the server makes one")

@@ -18,12 +18,12 @@ from starlette.routing import Route
 from truekeep import __version__
 from truekeep.core.bugs import note_bug
 from truekeep.core.errors import BadInput, Busy, EditedSince, NotFound, StorageFailed, TruekeepError, is_database_error
-from truekeep.interfaces.api.access import Forbidden, Hidden, Unauthenticated, authenticate, authorise, bearer_of
+from truekeep.interfaces.api.access import Forbidden, Unauthenticated, authenticate, authorise, bearer_of
 from truekeep.interfaces.api.mcp import mcp_route
 from truekeep.interfaces.api.metrics import Metrics
 from truekeep.interfaces.api.routes import ROUTES, Answer, ApiRoute, Call
 from truekeep.server.database import DatabaseAway
-from truekeep.server.handoff_queue import QuotaExceeded, Quotas, TooLarge
+from truekeep.server.handoff_queue import HandoffTooLarge, QuotaExceeded, Quotas
 
 if TYPE_CHECKING:
     from truekeep.server.team_server import TeamServer
@@ -34,9 +34,8 @@ _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _STATUS: tuple[tuple[type[TruekeepError], int], ...] = (  # the first that fits
     (Unauthenticated, 401),
     (Forbidden, 403),
-    (Hidden, 404),
     (NotFound, 404),
-    (TooLarge, 413),
+    (HandoffTooLarge, 413),
     (QuotaExceeded, 429),
     (BadInput, 400),
     (EditedSince, 409),
@@ -132,14 +131,14 @@ async def _read_body(request: Request, most: int) -> bytes:
     """The body, if it is no longer than allowed and comes in time. More than that is never kept."""
     length = request.headers.get("content-length", "")
     if length.isdigit() and int(length) > most:
-        raise TooLarge(f"the body has more than {most} bytes", hint="nothing was taken")
+        raise HandoffTooLarge(f"the body has more than {most} bytes", hint="nothing was taken")
     pieces: list[bytes] = []
     size = 0
     with anyio.move_on_after(BODY_SECONDS) as scope:
         async for piece in request.stream():
             size += len(piece)
             if size > most:
-                raise TooLarge(f"the body has more than {most} bytes", hint="nothing was taken")
+                raise HandoffTooLarge(f"the body has more than {most} bytes", hint="nothing was taken")
             pieces.append(piece)
     if scope.cancelled_caught:
         raise BadInput("the body did not come in time", hint="nothing was taken; send it again")

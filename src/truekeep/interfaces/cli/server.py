@@ -75,8 +75,8 @@ def init(url: str, name: str) -> None:
         "server-init", made,
         [
             f"{style('ready', fg='green')} {made.name}{ran}",
-            "  next: `truekeep server import NAME`, `truekeep server grant ACCOUNT NAME owner`, `truekeep token create"
-            " ACCOUNT`, `truekeep server run`",
+            "  next: `truekeep server import NAME`, `truekeep server grant ACCOUNT NAME owner`,",
+            "  `truekeep token create ACCOUNT`, `truekeep server run`",
         ],
     )  # fmt: skip
 
