@@ -150,7 +150,7 @@ def _toml(value: object) -> str:
 
 
 def export_workspace(url: str, name: str, target: Path) -> int:
-    """Write a workspace of the record into an empty folder, byte for byte, with its ledger. Gives the count of files."""
+    """Write a workspace of the record into an empty folder, byte for byte, with its ledger; gives how many files."""
     if os.path.lexists(target) and (not target.is_dir() or any(target.iterdir())):
         raise BadInput(f"{target} is not empty", hint="name a new folder")
     with as_owner(url) as connection:

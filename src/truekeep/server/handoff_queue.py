@@ -169,7 +169,7 @@ def take_batch(database: TeamDatabase, workspace: int) -> list[QueuedHandoff]:
 
 
 def settle(cursor: Cursor[Any], workspace: int, batch: Sequence[QueuedHandoff], known: dict[bytes, HandoffRow]) -> None:
-    """Note what became of handoffs, in the transaction that files them. One that the ledger does not know still waits."""
+    """Note what became of handoffs, in the transaction that files them. What the ledger does not know still waits."""
     for item in batch:
         if (row := known.get(item.digest)) is not None:
             cursor.execute(
