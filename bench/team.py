@@ -140,9 +140,8 @@ def chaos(handoffs: int, producers: int) -> None:
         _check(cluster.url, acknowledged, folder / "out")
         again = sum(thread.tries["again"] for thread in threads)
         print(f"{len(acknowledged)} handoffs of {producers} producers were acknowledged in {told:.0f} s;")
-        print(
-            f"  {again} tries more, meanwhile {dict(disturbances)}; all were filed after {filed:.0f} s, each exactly once"
-        )
+        print(f"  {again} tries more, meanwhile {dict(disturbances)};")
+        print(f"  all were filed after {filed:.0f} s, each exactly once")
     shutil.rmtree(folder, ignore_errors=True)
 
 

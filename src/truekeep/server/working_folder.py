@@ -217,6 +217,7 @@ class WorkingFolder:
         known = self._known()
         files: list[FileState] = []
         contents: dict[bytes, bytes] = {}
+        settled: list[tuple[object, ...]] = []  # the same content with other times: next time it is not read
         for path, info in self._scan():
             before = known.pop(path, None)
             if before is not None and before.stat == _stat(info):
@@ -230,7 +231,11 @@ class WorkingFolder:
                 contents[digest] = data
                 self._seen[path] = _stat(info)
             else:
-                self._note_stat(path, info)
+                settled.append((*_stat(info), path))
+        with transaction(self._base):
+            self._base.executemany(
+                "UPDATE file SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ? WHERE path = ?", settled
+            )
         gone = [FileState(path, None, 0) for path in known if not _is_regular(self.path / path)]
         return sorted([*files, *gone]), contents
 
@@ -252,12 +257,6 @@ class WorkingFolder:
                 with suppress(OSError):
                     rows.append((file.path, file.sha256, *(seen or _stat((self.path / file.path).lstat()))))
         self._base.executemany("INSERT OR REPLACE INTO file VALUES (?, ?, ?, ?, ?, ?)", rows)
-
-    def _note_stat(self, path: str, info: os.stat_result) -> None:
-        """The same content with other times: next time it is not read."""
-        self._base.execute(
-            "UPDATE file SET size = ?, mtime_ns = ?, ctime_ns = ?, inode = ? WHERE path = ?", (*_stat(info), path)
-        )
 
     def _known(self, paths: Sequence[str] | None = None) -> dict[str, KnownFile]:
         if paths is None:

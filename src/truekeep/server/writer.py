@@ -108,7 +108,8 @@ class WorkspaceWriter:
             found[inbox] = None
             stem = item.name.removesuffix(".md")
             name = item.name if not (inbox.path / item.name).exists() else f"{stem}-{item.digest.hex()[:8]}.md"
-            file_io.write_whole(inbox.path / name, item.raw)
+            file_io.make_private(inbox.path)
+            (inbox.path / name).write_bytes(item.raw)  # not synced: the queue has it
         return list(found)
 
     def _decide(self, decision: ReviewDecision) -> None:
