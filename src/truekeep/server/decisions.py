@@ -94,7 +94,9 @@ def carry_out(workspace: Workspace, decision: ReviewDecision) -> dict[str, Any]:
     given = decision.arguments
     try:
         if decision.verb == "approve":
-            made = workspace.review.approve(given["draft"], target=given["target"], seen=given["seen"])
+            made = workspace.review.approve(
+                given["draft"], target=given["target"], seen=given["seen"], anyway=given["anyway"]
+            )
             return {"outcome": made.outcome, "target": made.target}
         draft = workspace.review.reject(given["draft"], reason=given["reason"], seen=given["seen"])
     except (BadInput, EditedSince) as error:

@@ -5,6 +5,7 @@ A function gets the request as plain values and gives what becomes JSON. It runs
 
 from __future__ import annotations
 
+import base64
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 from truekeep import __version__
 from truekeep.core.dates import parse_since
 from truekeep.core.errors import BadInput, NotFound
+from truekeep.handoffs.draft import render_draft
 from truekeep.handoffs.format import handoff_name, parse_handoff
 from truekeep.interfaces.api.access import Asked
 from truekeep.interfaces.cli.json_fields import to_json
@@ -21,6 +23,7 @@ from truekeep.server import decisions, handoff_queue
 from truekeep.server.handoff_queue import Quotas, hand_in
 from truekeep.server.team_server import TeamServer
 from truekeep.text.encoding import decode_text
+from truekeep.workspace.review import DraftFilter
 
 MAX_QUERY = 10_000
 MAX_HITS = 50
@@ -163,26 +166,48 @@ def status(call: Call) -> dict[str, Any]:
 
 def list_drafts(call: Call) -> dict[str, Any]:
     with call.server.reading(call.asked.reach) as workspace:
-        drafts = workspace.review.drafts(judged=True)
-        return {"drafts": [{**to_json(draft), "title": workspace.review.title(draft)} for draft in drafts]}
+        listed, _ = workspace.review.find(DraftFilter())
+        return {
+            "drafts": [
+                {
+                    **to_json(item.draft),
+                    "title": workspace.review.title(item.draft),
+                    "outdated": list(item.outdated),
+                    "file": _encoded(render_draft(item.draft)),
+                }
+                for item in listed
+            ]
+        }
 
 
 def show_draft(call: Call) -> dict[str, Any]:
     """A draft with what approving it would write. `seen` goes along with the decision."""
     with call.server.reading(call.asked.reach) as workspace:
         proposal = workspace.review.show(call.path["draft"], target=call.text("target"))
+        draft, decision = proposal.draft, proposal.decision
         return {
-            **to_json(proposal.draft),
-            "would": proposal.decision.outcome,
-            "would_write": proposal.decision.target,
+            **to_json(draft),
+            "title": decision.title,
+            "outdated": workspace.review.outdated(draft),
+            "file": _encoded(render_draft(draft)),
+            "would": decision.outcome,
+            "would_write": decision.target,
+            "findings": to_json(decision.findings),
+            "blocking": to_json(decision.blocking),
             "blocked": proposal.blocker.message if proposal.blocker is not None else "",
             "difference": to_json(proposal.difference),
+            "edits": [[edit.path, _encoded(edit.before), _encoded(edit.after)] for edit in proposal.edits],
             "seen": proposal.seen,
         }
 
 
+def _encoded(data: bytes | None) -> str | None:
+    return None if data is None else base64.b64encode(data).decode()
+
+
 def approve(call: Call) -> dict[str, Any]:
-    return _decide(call, "approve", {"target": _given(call, "target")})
+    anyway = (call.given or {}).get("anyway") is True
+    return _decide(call, "approve", {"target": _given(call, "target"), "anyway": anyway})
 
 
 def reject(call: Call) -> dict[str, Any]:

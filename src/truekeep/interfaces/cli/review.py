@@ -29,6 +29,7 @@ from truekeep.interfaces.cli.terminal import (
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace.review import DraftFilter
+from truekeep.workspace.team_review import review_of
 
 if TYPE_CHECKING:
     from truekeep.handoffs.draft import Draft
@@ -71,7 +72,7 @@ def list_(opened: Workspace, **chosen: str | None) -> None:
     Example: truekeep review list --why same-topic
     """
     with ProgressDisplay("reading drafts"):
-        drafts, total = opened.review.find(DraftFilter(**chosen))
+        drafts, total = review_of(opened).find(DraftFilter(**chosen))
     emit("review-list", {"drafts": drafts}, _render_list(drafts, total), is_long=True)
 
 
@@ -120,10 +121,10 @@ def show(opened: Workspace, draft: str, target: str) -> None:
 
     Example: truekeep review show proxy-port-3f9a
     """
-    proposal = opened.review.show(draft, target=target)
+    proposal = review_of(opened).show(draft, target=target)
     found = proposal.draft
     text = found.body.decode("utf-8", "replace")
-    shown = _ShownDraft(found, opened.review.outdated(found), proposal.decision, proposal.difference, text)
+    shown = _ShownDraft(found, review_of(opened).outdated(found), proposal.decision, proposal.difference, text)
     lines = [style(found.id, bold=True), *_render_proposal(proposal, shown.outdated), *_render_original(found)]
     emit("review-show", shown, lines, is_long=True)
 
@@ -183,7 +184,7 @@ def walk(opened: Workspace, **chosen: str | None) -> None:
     """
     if not (can_ask() and sys.stdout.isatty()):
         raise BadInput("this is not a terminal", hint="`truekeep review list`, then `approve` or `reject`")
-    drafts, total = opened.review.find(DraftFilter(**chosen))
+    drafts, total = review_of(opened).find(DraftFilter(**chosen))
     if not drafts:
         echo(_nothing(total))
         return
@@ -194,20 +195,20 @@ def walk(opened: Workspace, **chosen: str | None) -> None:
             break
         done[word] += 1
     told = [f"{done[word]} {word}" for word in ("approved", "rejected") if done[word]]
-    echo(", ".join([*told, f"{len(opened.review.drafts())} left to review"]))
+    echo(", ".join([*told, f"{len(review_of(opened).drafts())} left to review"]))
 
 
 def _decide(opened: Workspace, wanted: str, place: str) -> str:
     """Show a draft, and do what the person says: approved, rejected, left or quit."""
 
     def present() -> Proposal:
-        proposal = opened.review.show(wanted, exact=True)
-        show_lines(_render_proposal(proposal, opened.review.outdated(proposal.draft)))
+        proposal = review_of(opened).show(wanted, exact=True)
+        show_lines(_render_proposal(proposal, review_of(opened).outdated(proposal.draft)))
         return proposal
 
     try:
         echo()
-        echo(style(f"{place}: {opened.review.show(wanted, exact=True).decision.title or wanted}", bold=True))
+        echo(style(f"{place}: {review_of(opened).show(wanted, exact=True).decision.title or wanted}", bold=True))
         proposal = present()
         while True:
             echo("[a]pprove  [x] reject  [e]dit  [o]riginal  [n]ext  [q]uit: ", nl=False)
@@ -231,14 +232,14 @@ def _act(opened: Workspace, proposal: Proposal, key: str) -> str:
     wanted = proposal.draft.id
     try:
         if key == "a":
-            filing = opened.review.approve(wanted, seen=proposal.seen)
+            filing = review_of(opened).approve(wanted, seen=proposal.seen)
             echo(f"{coloured(_did(proposal.draft, filing), width=9)} {filing.target}")
             return "approved"
         if key == "x":
-            opened.review.reject(wanted, seen=proposal.seen)
+            review_of(opened).reject(wanted, seen=proposal.seen)
             echo(coloured("rejected"))
             return "rejected"
-        opened.review.edit(wanted, _in_editor, seen=proposal.seen)
+        review_of(opened).edit(wanted, _in_editor, seen=proposal.seen)
     except NotFound:
         raise
     except TruekeepError as error:
@@ -283,8 +284,8 @@ def approve(opened: Workspace, drafts: tuple[str, ...], target: str, anyway: boo
         raise BadInput("--target is for one draft at a time", hint="approve them one by one")
 
     def act(wanted: str) -> tuple[dict[str, Any], str]:
-        draft = opened.review.show(wanted).draft
-        filing = opened.review.approve(draft.id, target=target, anyway=anyway)
+        draft = review_of(opened).show(wanted).draft
+        filing = review_of(opened).approve(draft.id, target=target, anyway=anyway)
         arrow = "took away" if draft.is_removal else "->"
         told = f"{coloured(_did(draft, filing), width=9)} {draft.id} {arrow} {filing.target}"
         return {"draft": draft.id, "outcome": filing.outcome, "target": filing.target}, told
@@ -312,7 +313,7 @@ def reject(opened: Workspace, drafts: tuple[str, ...], reason: str) -> int:
     """
 
     def act(wanted: str) -> tuple[Draft, str]:
-        draft = opened.review.reject(wanted, reason=reason)
+        draft = review_of(opened).reject(wanted, reason=reason)
         original = f"; original: {draft.original}" if draft.original and not draft.is_upkeep else ""
         return draft, f"{coloured('rejected')} {draft.id}{original}"
 
