@@ -13,11 +13,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
+import httpx2
 import pytest
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.helpers import Place, a_card, a_handoff, git_repo, run_cli, wait_until
 from tests.support.team import Team
 from truekeep.handoffs.sync.server_login import TeamClient
+from truekeep.interfaces.api.mcp import OFFERED
 
 
 @pytest.fixture
@@ -124,3 +129,22 @@ def test_a_reviewer_decides_on_a_machine_of_their_own(
     assert run_cli("review", "approve", first, **env).returncode == 3, "it is gone"
     run_cli("sync", "run", **env)
     assert "first.md" in run_cli("search", "the first thing", **env).stdout
+
+
+def test_the_sdks_client_asks_the_server(team: Team, served: tuple[subprocess.Popen[str], str]) -> None:
+    _, url = served
+    token = team.member("ada", "reader")
+
+    async def ask() -> None:
+        async with (
+            httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=120) as http,
+            Client(streamable_http_client(f"{url}/mcp/team", http_client=http)) as client,
+        ):
+            tools = {tool.name for tool in (await client.list_tools()).tools}
+            assert tools == set(OFFERED)
+            found = await client.call_tool("memory_search", {"query": "staging port"})
+            assert "staging-proxy" in str(found.content)
+            cards = await client.list_resources()
+            assert [card.name for card in cards.resources] == ["staging-proxy.md"]
+
+    anyio.run(ask)

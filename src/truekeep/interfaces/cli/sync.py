@@ -339,7 +339,7 @@ def _table(found: Sequence[tuple[Route, RouteHistory]], *, is_host: bool) -> Tab
         else:
             times = "once" if history.failures == 1 else f"{history.failures} times"
             how, tint = f"failed {times}: {last.problem}", "red"
-        there = route.text("host") or route.text("remote")
+        there = route.text("host") or route.text("remote") or route.text("url")
         reached = local_minute(history.last_ok_at) or "never"
         rows.append([route.name, route.via, there, reached, style(how, fg=tint)])
     return Table(["route", "via", "with", "last reached", "last contact"], rows)
