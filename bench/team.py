@@ -234,17 +234,20 @@ def speed(workspaces: int, cards: int) -> None:
             size = connection.execute("SELECT pg_database_size(current_database())").fetchone()
         token = make_token(cluster.url, "ada")[1]
         server = Process(cluster.url, base / "server")
-        started = time.perf_counter()
-        first = [_ask(server.url, token, f"w{number}", "port of the checkout API") for number in range(workspaces)]
-        ready = time.perf_counter() - started
-        with Workspace.open(base / "w0") as opened:
-            chunks = opened.search.index().chunks
-            own = [
-                _timed(lambda query=query: opened.search.find(query, limit=8, within=1e9)) for query in _queries(200)
-            ]
-        alone = _searches(server.url, token, workspaces, clients=1, each=200)
-        many = _searches(server.url, token, workspaces, clients=50, each=20)
-        server.stop()
+        try:
+            started = time.perf_counter()
+            first = [_ask(server.url, token, f"w{number}", "port of the checkout API") for number in range(workspaces)]
+            ready = time.perf_counter() - started
+            with Workspace.open(base / "w0") as opened:
+                chunks = opened.search.index().chunks
+                own = [
+                    _timed(lambda query=query: opened.search.find(query, limit=8, within=1e9))
+                    for query in _queries(200)
+                ]
+            alone = _searches(server.url, token, workspaces, clients=1, each=200)
+            many = _searches(server.url, token, workspaces, clients=50, each=20)
+        finally:
+            server.stop()
         assert size is not None
         print(f"{workspaces} workspaces of {cards} cards, {chunks} chunks each")
         print(f"  import {statistics.median(set_up):.1f} s each; database {size[0] / 1e6 / workspaces:.1f} MB each")

@@ -26,7 +26,7 @@ from truekeep.server.working_folder import WorkingFolder
 from truekeep.workspace.handoffs import Handoffs
 
 STEPS: tuple[tuple[Any, str], ...] = (
-    (Record, "take_lease"), (Record, "pull"), (Record, "commit"), (WorkingFolder, "follow"),
+    (Record, "take_lease"), (Record, "changes_since"), (Record, "commit"), (WorkingFolder, "follow"),
     (WorkingFolder, "distrust"), (WorkingFolder, "begin"), (WorkingFolder, "changes"),
     (WorkingFolder, "note_committed"), (WorkingFolder, "_write"), (Handoffs, "ingest"), (handoff_queue, "take_batch"),
     (handoff_queue, "settle"), (Record, "_write_files"), (Record, "_write_pages"),

@@ -41,6 +41,15 @@ _MIGRATION = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql\Z")
 _MIGRATION_LOCK = 0x746B6D67  # "tkmg"
 
 
+_AWAY = (  # also a connection that the server ended, as when a transaction was idle for too long
+    psycopg.OperationalError,
+    psycopg.InterfaceError,
+    psycopg.InternalError,
+    psycopg_pool.PoolTimeout,
+    psycopg_pool.PoolClosed,
+)
+
+
 class DatabaseAway(StorageFailed):
     """The database does not answer. What was acknowledged is in it; nothing else was begun."""
 
@@ -206,7 +215,7 @@ def _explained() -> Iterator[None]:
     """Turn the driver's errors into ours. Their texts may name hosts and values, so only the first kind keeps one."""
     try:
         yield
-    except (psycopg.OperationalError, psycopg_pool.PoolTimeout, psycopg_pool.PoolClosed) as error:
+    except _AWAY as error:
         raise DatabaseAway(f"the database cannot be used: {_why(error)}", hint=_hint(error)) from error
     except psycopg.errors.InsufficientPrivilege as error:
         raise BadSetup(

@@ -8,7 +8,7 @@ nothing. Only the database's clock decides when a lease is over.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.errors import TruekeepError
@@ -27,6 +27,10 @@ class LeaseLost(TruekeepError):
     """Another process holds the lease, or changed the workspace. Nothing was written to the record."""
 
     code = "lease-lost"
+
+
+class ChangedMeanwhile(Exception):
+    """The record has a later version than the one that is being read: begin again."""
 
 
 class Lease(NamedTuple):
@@ -71,10 +75,8 @@ class Record:
             row = cursor.execute("SELECT version FROM workspace WHERE id = %s", (self.workspace,)).fetchone()
         return int(row[0]) if row else 0
 
-    def pull(
-        self, base: int, write: Callable[[RecordChange, int, Callable[[Sequence[bytes]], Mapping[bytes, bytes]]], None]
-    ) -> int:
-        """Give `write` all that changed since a version, with a function that reads contents; all of one moment."""
+    def changes_since(self, base: int) -> tuple[RecordChange, int]:
+        """All that changed since a version, and the version now; all of one moment. Contents are read apart."""
         with self._database.workspace(self.workspace, is_snapshot=True) as cursor:
             row = cursor.execute(
                 "SELECT version, ledger_pages FROM workspace WHERE id = %s", (self.workspace,)
@@ -88,20 +90,25 @@ class Record:
                 "SELECT number, bytes FROM ledger_page WHERE workspace = %s AND version > %s AND number < %s",
                 (self.workspace, base, page_count),
             ).fetchall()
-            change = RecordChange([FileState(*file) for file in files], dict(pages), page_count)
-            write(change, version, lambda digests: self._contents(cursor, digests))
-        return int(version)
+        return RecordChange([FileState(*file) for file in files], dict(pages), page_count), int(version)
 
-    def _contents(self, cursor: Cursor[Any], digests: Sequence[bytes]) -> Mapping[bytes, bytes]:
-        found: dict[bytes, bytes] = {}
+    def iter_contents(self, digests: Sequence[bytes]) -> Iterator[Mapping[bytes, bytes]]:
+        """Contents, some at a time. No transaction is open meanwhile: whoever writes them to a disk may take long.
+
+        Raises ChangedMeanwhile if one of them is not there any more, because a later version has another.
+        """
         for start in range(0, len(digests), _BLOBS_AT_ONCE):
-            found |= dict(
-                cursor.execute(
-                    "SELECT sha256, bytes FROM blob WHERE workspace = %s AND sha256 = ANY(%s)",
-                    (self.workspace, list(digests[start : start + _BLOBS_AT_ONCE])),
-                ).fetchall()
-            )
-        return found
+            some = list(digests[start : start + _BLOBS_AT_ONCE])
+            with self._database.workspace(self.workspace) as cursor:
+                found = dict(
+                    cursor.execute(
+                        "SELECT sha256, bytes FROM blob WHERE workspace = %s AND sha256 = ANY(%s)",
+                        (self.workspace, some),
+                    ).fetchall()
+                )
+            if len(found) < len(set(some)):
+                raise ChangedMeanwhile
+            yield found
 
     # The lease.
 

@@ -22,13 +22,13 @@ from typing import NamedTuple
 import apsw
 
 from truekeep.core import file_io
-from truekeep.core.errors import StorageFailed
+from truekeep.core.errors import Busy, StorageFailed
 from truekeep.core.machine import Machine
 from truekeep.core.sqlite import transaction
 from truekeep.core.state_dir import STATE
 from truekeep.memory.file_scan import is_settled
 from truekeep.server.ledger_pages import LedgerWatch, write_pages
-from truekeep.server.record import FileState, Record, RecordChange
+from truekeep.server.record import ChangedMeanwhile, FileState, Record, RecordChange
 from truekeep.workspace.workspace import Workspace
 
 MAX_FILE_BYTES = 64 << 20
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS file (
 ) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS state (key TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 """
-Contents = Callable[[Sequence[bytes]], Mapping[bytes, bytes]]
+_MOST_TRIES = 20
 
 
 class KnownFile(NamedTuple):
@@ -103,7 +103,12 @@ class WorkingFolder:
         if is_whole:
             self._prepare()
         self.distrust()
-        return self.record.pull(base, lambda change, version, read: self._apply(change, version, read, is_whole))
+        for _ in range(_MOST_TRIES):
+            with suppress(ChangedMeanwhile):
+                change, version = self.record.changes_since(base)
+                self._apply(change, version, is_whole)
+                return version
+        raise Busy("the workspace changes faster than it can be read", hint="try again in a moment")
 
     def _prepare(self) -> None:
         """The state files of a workspace, the same in every folder of the deployment."""
@@ -113,17 +118,21 @@ class WorkingFolder:
         for name in _STATE_FILES:
             (self.path / STATE / name).unlink(missing_ok=True)  # the record has them, or there is none
 
-    def _apply(self, change: RecordChange, version: int, read: Contents, is_whole: bool) -> None:
-        known = {} if is_whole else self._known([file.path for file in change.files])
+    def _apply(self, change: RecordChange, version: int, is_whole: bool) -> None:
+        known = self._known(None if is_whole else [file.path for file in change.files])
         wanted = [file for file in change.files if not self._has(file, known.get(file.path))]
         if is_whole:
             listed = {file.path for file in change.files if file.sha256 is not None}
-            self._set_aside([path for path, _ in self._scan() if path not in listed], remove=True)
-        contents = read([file.sha256 for file in wanted if file.sha256 is not None])
-        for file in sorted(
-            wanted, key=lambda file: file.sha256 is not None
-        ):  # first what goes, as a file may become a folder
-            self._write(file, contents)
+            for path in [path for path, _ in self._scan() if path not in listed]:
+                self._keep_if_edited(path, known.get(path))
+                self._remove(path)
+        for file in wanted:  # first what goes, as a file may become a folder
+            if file.sha256 is None:
+                self._remove(file.path)
+        for contents in self.record.iter_contents([file.sha256 for file in wanted if file.sha256 is not None]):
+            for file in wanted:
+                if file.sha256 in contents:
+                    self._write(file, contents[file.sha256])
         ledger = self.path / STATE / "ledger.sqlite"
         if is_whole or change.pages or self._state("pages") != (change.page_count or 0):
             write_pages(ledger, change.pages, change.page_count or 0)
@@ -140,24 +149,21 @@ class WorkingFolder:
             info = path.lstat()
         except OSError:
             return file.sha256 is None
-        if known is not None and known.stat == _stat(info):
-            return False  # as the record had it before: it is simply replaced
+        if known is not None and known.stat == _stat(info):  # as the record had it before, or has it now
+            return known.sha256 == file.sha256 and info.st_mtime_ns == file.mtime_ns
         data = _read(path)
-        digest = hashlib.sha256(data).digest() if data is not None else None
-        if digest == file.sha256 and digest is not None:
+        if data is not None and hashlib.sha256(data).digest() == file.sha256:
             os.utime(path, ns=(file.mtime_ns, file.mtime_ns))
             return True
-        if known is None or digest != known.sha256:
-            self._set_aside([file.path])
+        self._keep_if_edited(file.path, known)
         return False
 
-    def _write(self, file: FileState, contents: Mapping[bytes, bytes]) -> None:
+    def _remove(self, path: str) -> None:
+        with suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError):
+            (self.path / path).unlink()
+
+    def _write(self, file: FileState, data: bytes) -> None:
         path = self.path / file.path
-        if file.sha256 is None:
-            with suppress(FileNotFoundError):
-                path.unlink()
-            return
-        data = contents[file.sha256]
         if path.is_dir() and not path.is_symlink():
             with suppress(OSError):
                 path.rmdir()
@@ -170,14 +176,11 @@ class WorkingFolder:
         os.utime(beside, ns=(file.mtime_ns, file.mtime_ns))
         os.replace(beside, path)
 
-    def _set_aside(self, paths: Sequence[str], *, remove: bool = False) -> None:
-        for path in paths:
-            data = _read(self.path / path)
-            if data is not None:
-                self._aside(path).write_bytes(data)
-            if remove:
-                with suppress(OSError):
-                    (self.path / path).unlink()
+    def _keep_if_edited(self, path: str, known: KnownFile | None) -> None:
+        """Set a file aside, unless it is as the record had it before."""
+        data = _read(self.path / path)
+        if data is not None and (known is None or hashlib.sha256(data).digest() != known.sha256):
+            self._aside(path).write_bytes(data)
 
     def _aside(self, path: str) -> Path:
         stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")

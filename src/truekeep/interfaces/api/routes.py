@@ -21,6 +21,7 @@ from truekeep.interfaces.cli.json_fields import to_json
 from truekeep.memory.file_scan import STORES
 from truekeep.server import decisions, handoff_queue
 from truekeep.server.handoff_queue import Quotas, hand_in
+from truekeep.server.reader import INDEXED_SECONDS
 from truekeep.server.team_server import TeamServer
 from truekeep.text.encoding import decode_text
 from truekeep.workspace.review import DraftFilter
@@ -115,6 +116,7 @@ def search(call: Call) -> dict[str, Any]:
             stores=(store,) if store else (),
             since=parse_since(call.text("since"), workspace.today()),
             repository=call.text("repository"),
+            within=INDEXED_SECONDS,
         )
         return {**to_json(found), "version": call.asked.reach.version}
 
