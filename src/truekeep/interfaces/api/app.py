@@ -159,6 +159,7 @@ def error_response(error: Exception) -> Response:
     """Any error as an answer. Of what went wrong inside, only that it did is told."""
     if not isinstance(error, TruekeepError):
         if isinstance(error, OSError) or is_database_error(error):
+            note_bug(error, "server")
             error = StorageFailed("the server's disk or a database on it cannot be used", hint="tell who runs it")
         else:
             note_bug(error, "server")
