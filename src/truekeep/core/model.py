@@ -6,7 +6,7 @@ host lease      a machine's term as canonical host; the highest generation count
 harness         a program that runs an agent: Claude Code, Codex, OpenClaw
 writer          a harness that writes handoffs: claude, codex, others by configuration
 producer        a machine that writes handoffs and is not the canonical host
-route           how handoffs travel from a producer: rsync, rclone or git
+route           how handoffs travel from a producer: rsync, rclone, git or a team server
 inbox           a writer's folder in a repository; ingested files move to its processed/
 handoff         one Markdown file of proposed durable knowledge
 inbox file      a handoff as it is in an inbox: a name and bytes, not parsed or trusted yet

@@ -131,7 +131,7 @@ class WorkingFolder:
                 self._remove(file.path)
         for contents in self.record.iter_contents([file.sha256 for file in wanted if file.sha256 is not None]):
             for file in wanted:
-                if file.sha256 in contents:
+                if file.sha256 is not None and file.sha256 in contents:
                     self._write(file, contents[file.sha256])
         ledger = self.path / STATE / "ledger.sqlite"
         if is_whole or change.pages or self._state("pages") != (change.page_count or 0):
