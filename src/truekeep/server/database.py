@@ -158,6 +158,7 @@ def migrate(url: str) -> list[str]:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
         if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (ROLE,)).fetchone() is None:
             connection.execute(f"CREATE ROLE {ROLE} NOLOGIN")
+        if connection.execute("SELECT pg_has_role(current_user, %s, 'SET')", (ROLE,)).fetchone() != (True,):
             connection.execute(f"GRANT {ROLE} TO CURRENT_USER")
         connection.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         connection.execute(f"GRANT USAGE ON SCHEMA {SCHEMA} TO {ROLE}")

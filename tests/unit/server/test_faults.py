@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from tests.support.helpers import Place, a_card, a_handoff, run_cli, tree
 from tests.support.postgres import running_cluster
@@ -199,3 +203,41 @@ def test_commands_say_what_is_missing(tmp_path: Path) -> None:
     assert "clear text" in ran.stderr
     ran = run_cli("login", "http://memory.example.com", TRUEKEEP_TOKEN="tk1_x")
     assert "clear text" in ran.stderr
+
+
+def test_a_login_that_owns_nothing_serves(filed: Team) -> None:
+    """As deploy/login.sh makes it: the server works, administration does not."""
+    name = f"login_{uuid.uuid4().hex[:10]}"
+    with as_owner(filed.url) as connection:
+        connection.execute(f"CREATE ROLE {name} LOGIN IN ROLE truekeep_server")
+    url = make_conninfo(filed.url, user=name)
+    server = TeamServer(url, filed.base / "login")
+    try:
+        filed.hand_in(server, a_handoff(card="b.md", title="Bells", content=a_card("Bells", "They ring at noon.")))
+        assert server.work_on(1) == 1
+        with server.reading(filed.reach(server)) as workspace:
+            assert (workspace.path / "memory/cards/b.md").exists()
+        with pytest.raises(BadSetup, match="lacks a right"):
+            make_token(url, "eve")
+    finally:
+        server.stop()
+        with as_owner(filed.url) as connection:
+            connection.execute(f"DROP ROLE {name}")
+
+
+def test_nothing_of_it_is_needed_or_imported_elsewhere() -> None:
+    asked = "import sys; sys.argv = ['truekeep', *sys.argv[1:]]; from truekeep.__main__ import main\n"
+    block = "sys.modules['psycopg'] = sys.modules['prometheus_client'] = None\n"
+    names = "[name for name in sys.modules if 'psycopg' in name or '.server.' in name]"
+    seen = f"import atexit; atexit.register(lambda: print(*{names}))\n"
+
+    def run(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", f"{asked}{code}main()", *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    for arguments in (("--help",), ("login", "--help"), ("server", "--help"), ("search", "--help")):
+        ran = run(seen, *arguments)
+        assert (ran.returncode, ran.stdout.splitlines()[-1]) == (0, ""), ran.stderr
+    for arguments in (("server", "status"), ("token", "list"), ("server", "run")):
+        ran = run(block, *arguments)
+        assert (ran.returncode, "truekeep[server]" in ran.stderr) == (6, True), ran.stderr
