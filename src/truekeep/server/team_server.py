@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 MAX_OPEN = 64  # workspaces that are kept open; each has a few files open
 TICK_SECONDS = 1.0
+_STUCK_SECONDS = 300.0  # a process whose work does not move on lets its leases run out
 _EDIT_SECONDS = 5.0  # between looks for edits by hand
 
 
@@ -52,6 +53,7 @@ class TeamServer:
         self._signer = read_signer(self.database)
         self._wake = threading.Event()
         self._stop = threading.Event()
+        self._moved_at = time.monotonic()
         self._claim_folder()
 
     def _claim_folder(self) -> None:
@@ -137,6 +139,7 @@ class TeamServer:
     def _work(self) -> None:
         looked = time.monotonic()
         while not self._stop.is_set():
+            self._moved_at = time.monotonic()
             self._wake.wait(TICK_SECONDS)
             self._wake.clear()
             if self._stop.is_set():
@@ -146,6 +149,7 @@ class TeamServer:
                 looked = time.monotonic()
                 chosen |= {number for number, writer in self._writers.items() if writer.lease is not None}
             for number in sorted(chosen):
+                self._moved_at = time.monotonic()
                 self.work_on(number)
 
     def _with_work(self) -> set[int]:
@@ -172,6 +176,8 @@ class TeamServer:
 
     def _renew(self) -> None:
         while not self._stop.wait(LEASE_SECONDS / 4):
+            if time.monotonic() - self._moved_at > _STUCK_SECONDS:
+                continue
             with suppress(TruekeepError), self.database.plain() as cursor:
                 cursor.execute("SELECT renew_leases(%s, %s)", (self.holder, LEASE_SECONDS))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.support.helpers import Place, a_card, a_handoff, tree
+from tests.support.helpers import Place, a_card, a_handoff, run_cli, tree
 from tests.support.team import Team
 from truekeep.server.administration import export_workspace
 
@@ -42,3 +42,14 @@ def test_a_handoff_is_filed_once_and_read_by_every_process(team: Team, place: Pl
     assert two.work_on(1) == 1
     with one.reading(team.reach(one)) as workspace:
         assert {card.name for card in workspace.cards.all()} == {"other.md", "staging-proxy.md"}
+
+
+def test_an_export_becomes_a_workspace_with_its_history(team: Team, place: Place, tmp_path: Path) -> None:
+    place.leave(a_handoff())
+    place.ingest()
+    team.add(place)
+    out = tmp_path / "out"
+    ran = run_cli("server", "export", "team", str(out), TRUEKEEP_DATABASE=team.url)
+    assert ran.returncode == 0, ran.stderr
+    assert run_cli("init", str(out)).returncode == 0
+    assert "promoted" in run_cli("history", "-w", str(out)).stdout

@@ -169,7 +169,7 @@ def export(name: str, folder: str, url: str) -> None:
     from truekeep.server.administration import export_workspace  # here: needs the extra
 
     count = export_workspace(url, name, Path(folder).expanduser())
-    line = f"{style('wrote', fg='green')} {many(count, 'file')}; `truekeep host take -w {folder}` makes it a workspace"
+    line = f"{style('wrote', fg='green')} {many(count, 'file')}; `truekeep init {folder}` makes it a workspace"
     emit("server-export", {"workspace": name, "folder": folder, "files": count}, [line])
 
 
