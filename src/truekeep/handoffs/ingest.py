@@ -221,7 +221,9 @@ class Ingest:
         return _PlannedFile(file, decision, repository, outcome=begun or decision.outcome)
 
     def _plan_filing(self, file: InboxFile, repository: str) -> Decision:
-        here = None if file.inbox.repository else file.inbox.root  # from another machine: any checkout will do
+        here = (
+            None if file.inbox.repository or file.inbox.there else file.inbox.root
+        )  # from another machine: any checkout will do
         self._view.from_repository(here, file.inbox.repository)
         return plan_filing(
             self._candidate(file, repository),
@@ -325,7 +327,7 @@ class Ingest:
     def _repository(self, inbox: Inbox) -> str:
         known = self._repositories.get(inbox.root)
         if known is None:
-            name = inbox.repository or repository_name(inbox.root)
+            name = inbox.repository or ("" if inbox.there else repository_name(inbox.root))
             known = self._repositories[inbox.root] = withhold(printable(name))
         return known
 

@@ -47,6 +47,7 @@ def test_a_handoff_is_handed_in_filed_and_found(team: Team, client: TestClient) 
     assert found["hits"][0]["path"] == "memory/cards/queue.md"
     memory = client.get(f"{PREFIX}/team/memory/memory/cards/queue.md", headers=headers).json()
     assert "writer: codex" in memory["text"]
+    assert "repository" not in memory["text"], "it came from none"
     assert "Job queue" in client.get(f"{PREFIX}/team/wake", headers=headers).json()["text"]
     assert client.get(f"{PREFIX}/team/resolve", params={"topic": "staging port"}, headers=headers).json()["winner"]
     assert client.get(f"{PREFIX}/team/status", headers=headers).json()["waiting"] == 0

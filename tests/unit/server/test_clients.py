@@ -57,7 +57,7 @@ def start_server(database: str, data: Path) -> tuple[subprocess.Popen[str], str]
 def test_login_search_and_hand_in(team: Team, served: tuple[subprocess.Popen[str], str], tmp_path: Path) -> None:
     _, address = served
     token = team.member("ada", "writer")
-    repo = git_repo(tmp_path / "mine/app")
+    repo = git_repo(tmp_path / "mine/app", remote="")
     home = tmp_path / "laptop"
     home.mkdir()
     env: dict[str, Any] = {"HOME": str(home), "TRUEKEEP_MACHINE_ID": "laptop", "TRUEKEEP_NO_BACKGROUND": "1"}
@@ -87,6 +87,7 @@ def test_login_search_and_hand_in(team: Team, served: tuple[subprocess.Popen[str
     assert wait_until(is_here)
     assert not letter.exists()
     assert (inbox / "processed" / letter.name).read_text() == text
+    assert f"repository: {os.uname().nodename}:app" in run_cli("get", "memory/cards/queue.md", **env).stdout
 
 
 def test_a_revoked_token_and_a_server_that_is_away(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from truekeep.core.errors import BadInput, TruekeepError
 from truekeep.handoffs.sync.contact_history import Contact
-from truekeep.handoffs.sync.mirror import place_name
+from truekeep.handoffs.sync.mirror import name_repository, place_name
 from truekeep.handoffs.sync.outbox import Outbox, opened_outbox
 from truekeep.handoffs.sync.push_memory import receive_memory, told_memory
 from truekeep.handoffs.sync.runner import LocalMachine, Unreachable
@@ -48,9 +48,10 @@ def _hand_in(client: TeamClient, outbox: Outbox, here: LocalMachine, notes: list
     for outgoing in outbox.waiting():
         file = outgoing.file
         assert file.raw is not None
+        repository = name_repository(here.machine, outgoing.remote, str(file.inbox.root))
         try:
             client.hand_in(
-                file.raw, name=file.name, writer=file.inbox.writer, machine=here.machine, repository=outgoing.remote
+                file.raw, name=file.name, writer=file.inbox.writer, machine=here.machine, repository=repository
             )
         except BadInput as error:
             notes.append(f"{file.inbox.path / file.name} was not taken: {error.message}")
