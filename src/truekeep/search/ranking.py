@@ -15,12 +15,11 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple, Protocol
 
 from truekeep.core.model import INDEX
 from truekeep.search.query import Query, variants
-from truekeep.text.words import split_lines, split_words
+from truekeep.text.words import split_words
 
 
 class Nearness(Protocol):
@@ -40,10 +39,7 @@ class RankingWeights(NamedTuple):
     cards: float = 0.6
     pointer: float = -1.5  # a line that only points at a card: the card itself says more
     age: float = 0.3  # for each doubling of an age counted in quarters of a year
-    line: float = 0.15
-    line_meaning: float = 0.2
     copy: float = -0.8  # in a folder of backups or of old states
-    again: float = 0.4  # taken off for every passage that a file already has among the chosen
 
 
 WEIGHTS = RankingWeights()
@@ -54,7 +50,6 @@ _COPY = re.compile(
     r"(?:^|[/_.-])(?:backups?|bak|old|orig|copy|copies|snapshots?|deprecated|legacy|before|exports?|archived?s?)(?=[/_.-])",
     re.IGNORECASE,
 )
-_SEE = re.compile(r"\W*(?:(?:see|see also|compare|cf|siehe|siehe auch|vgl)\W+)?\[\[[^\]\n]*\]\]\W*\Z", re.IGNORECASE)
 
 
 class ChunkCandidate(NamedTuple):
@@ -121,25 +116,28 @@ class Matcher:
     def match(self, text: str) -> frozenset[str]:
         """What a text has of the question: words that match, and the letters of words that are looked for so."""
         lowered = text.lower()
-        return self._match(split_words(lowered), lowered)
+        return self.match_words(split_words(lowered), lowered)
 
     def line(self, words: AbstractSet[str], lowered: str, meaning: float) -> float:
         """The cover of a line, by its words and in lower case, with some of its nearness to the question as a whole."""
-        cover = self.cover(self._match(words, lowered))
+        cover = self.cover(self.match_words(words, lowered))
         return (1 - meaning) * cover + meaning * self._near.of(words) if self._near is not None else cover
 
     def words_in(self, lowered: str) -> frozenset[str]:
         """The words of a text that match something."""
         return self._keys.intersection(split_words(lowered))
 
-    def _match(self, words: Iterable[str], lowered: str) -> frozenset[str]:
+    def match_words(self, words: Iterable[str], lowered: str) -> frozenset[str]:
+        """The same for a text whose words are known."""
         found = self._keys.intersection(words)
         return found.union([mark for letters, mark in self._letters if letters in lowered]) if self._letters else found
 
     def cover(self, matching: AbstractSet[str]) -> float:
         """How much of the question is in what texts have of it."""
-        if not matching:
-            return 0.0
+        return self.weigh(self.best(matching)) if matching else 0.0
+
+    def best(self, matching: AbstractSet[str]) -> dict[int, float]:
+        """For each word of the question, by number, the best match."""
         best: dict[int, float] = {}
         for word in matching:
             if word[0] == _LETTERS:
@@ -148,9 +146,21 @@ class Matcher:
             for number, cosine in self.matches[word]:
                 if cosine > best.get(number, 0.0):
                     best[number] = cosine
+        return best
+
+    def weigh(self, best: Mapping[int, float]) -> float:
+        """The cover of such matches: rare words count more."""
         weights = self._weights
         # In the order of the question: sets have another one in every process, and sums differ in their last digit.
         return sum([weights[number] * best[number] for number in sorted(best)])
+
+    def share(self, best: Mapping[int, float]) -> float:
+        """The share of the question's words that stand there, each counting the same."""
+        return sum(value == 1.0 for value in best.values()) / len(self._weights) if self._weights else 0.0
+
+    def nearness(self, words: Iterable[str]) -> float:
+        """How near words are to the question as a whole."""
+        return self._near.of(words) if self._near is not None else 0.0
 
 
 def standardise(values: Sequence[float]) -> list[float]:
@@ -185,7 +195,7 @@ def rank(
             parts["meaning"] = weights.meaning * query.known_share * meaning[at]
         if exact[at]:
             parts["exact"] = weights.exact * max(_LEAST_EXACT, exact[at] * (1 - share))
-        if query.spans and candidate.day and (in_span := _in_spans(query, candidate)):
+        if query.spans and candidate.day and (in_span := in_spans(query, candidate)):
             parts["day"] = weights.span * in_span
         if candidate.path == INDEX and _POINTER.match(candidate.text):
             parts["pointer"] = weights.pointer
@@ -215,7 +225,7 @@ def _without_copies(scored: Sequence[ScoredChunk]) -> list[ScoredChunk]:
     return list(kept.values())
 
 
-def _in_spans(query: Query, candidate: ChunkCandidate) -> float:
+def in_spans(query: Query, candidate: ChunkCandidate) -> float:
     """Whether a chunk is of a day that the question names: the log of just that day most, a card touched then less."""
     best = 0.0
     for span in query.spans:
@@ -237,135 +247,3 @@ def exactness(query: Query, candidate: ChunkCandidate) -> float:
         elif len(identifier.words) > 1 and " ".join(identifier.words) in " ".join(split_words(text)):
             found += 0.6
     return found / len(query.identifiers)
-
-
-# Lines.
-
-
-class Passage(NamedTuple):
-    """The lines of a chunk that answer best."""
-
-    scored: ScoredChunk
-    first: int
-    last: int
-    text: str
-    score: float
-    best: int = 0  # the line around which it grew
-    parts: Mapping[str, float] = {}  # what the line added to the chunk's score
-    best_line: str = ""
-
-
-_SILENT = -9.0  # the score of a line that says nothing
-SIZES = (900, 600)  # characters of the first passage, and of all others
-SHORT_SIZES = (600, 400)  # the same where characters are counted and not hits
-
-
-def choose_passages(
-    query: Query,
-    ranked: Sequence[ScoredChunk],
-    matcher: Matcher,
-    count: int,
-    *,
-    sizes: Sequence[int] = SIZES,
-    weights: RankingWeights = WEIGHTS,
-) -> list[Passage]:
-    """The best lines of the best chunks, with as much around them as helps, best first and none twice."""
-    texts: list[list[str]] = []
-    starts: list[int] = []  # where each chunk's content begins, after frontmatter
-    places: list[tuple[int, int]] = []  # of the lines that say something: which chunk, which line of it
-    raw: list[float] = []
-    wanted = [identifier.text.lower() for identifier in query.identifiers]
-    for number, item in enumerate(ranked):
-        whole = item.candidate.text
-        lines = whole.split("\n")
-        start = _content_start(item.candidate, lines)
-        texts.append(lines)
-        starts.append(start)
-        lowered = whole.lower()
-        small, words = lowered.split("\n"), split_lines(lowered)
-        for at in range(start, len(lines)):
-            line = lines[at]
-            if line and not line.isspace() and not ("[[" in line and _SEE.match(line)):
-                value = matcher.line(set(words[at]), small[at], weights.line_meaning)
-                for identifier in wanted:
-                    if identifier in small[at]:
-                        value += 0.5
-                raw.append(value)
-                places.append((number, at))
-    added = [[0.0] * len(lines) for lines in texts]
-    scores = [[_SILENT] * len(lines) for lines in texts]
-    waiting: list[tuple[float, int, int, int]] = []
-    for (number, at), level in zip(places, standardise(raw), strict=True):
-        added[number][at] = weights.line * level
-        scores[number][at] = score = added[number][at] + ranked[number].score
-        waiting.append((-score, number, at, 0))
-    taken: set[tuple[str, int]] = set()
-    chosen: list[Passage] = []
-    had: dict[str, int] = {}  # how many passages a file has already
-    heapify(waiting)
-    while waiting:
-        less, number, at, seen = heappop(waiting)
-        candidate = ranked[number].candidate
-        if (candidate.path, candidate.first + at) in taken:
-            continue
-        if had.get(candidate.path, 0) > seen and weights.again:
-            now = had[candidate.path]
-            heappush(waiting, (less + weights.again * (now - seen), number, at, now))
-            continue
-        score = -less
-        had[candidate.path] = had.get(candidate.path, 0) + 1
-        room = sizes[min(len(chosen), len(sizes) - 1)]
-        taken.update((candidate.path, candidate.first + before) for before in range(starts[number]))
-        low, high = _grow(texts[number], scores[number], at, room, candidate, taken)
-        for line_at in range(low, high + 1):
-            taken.add((candidate.path, candidate.first + line_at))
-        while low < at and not texts[number][low].strip():
-            low += 1
-        while high > at and not texts[number][high].strip():
-            high -= 1
-        text = "\n".join(texts[number][low : high + 1])
-        # A line that is longer than a chunk stands in it in pieces, each on a line of its own.
-        first, last = (min(candidate.first + place, candidate.last) for place in (low, high))
-        best = min(candidate.first + at, candidate.last)
-        parts = {"line": added[number][at]} | ({"again": -weights.again * seen} if seen else {})
-        chosen.append(Passage(ranked[number], first, last, text, score, best, parts, texts[number][at].strip()))
-        if len(chosen) >= count:
-            break
-    return chosen
-
-
-def _content_start(candidate: ChunkCandidate, lines: Sequence[str]) -> int:
-    """The first line after frontmatter, which is about the card and is shown with it anyway; 0 if there is no other."""
-    if candidate.first != 1 or not lines or lines[0].rstrip() != "---":
-        return 0
-    end = next((at for at, line in enumerate(lines[1:], 1) if line.rstrip() == "---"), -1)
-    return end + 1 if any(line.strip() for line in lines[end + 1 :]) else 0
-
-
-def _grow(
-    lines: Sequence[str],
-    scores: Sequence[float],
-    at: int,
-    room: int,
-    candidate: ChunkCandidate,
-    taken: set[tuple[str, int]],
-) -> tuple[int, int]:
-    """From one line on, take the better neighbour again and again while there is room."""
-    low = high = at
-    size = len(lines[at])
-    path, first, count = candidate.path, candidate.first, len(lines)
-    while True:
-        up = low - 1 if low > 0 and (path, first + low - 1) not in taken else None
-        down = high + 1 if high + 1 < count and (path, first + high + 1) not in taken else None
-        if up is None and down is None:
-            return low, high
-        up_score = scores[up] if up is not None else -99.0
-        down_score = scores[down] if down is not None else -99.0
-        chosen = up if up is not None and up_score > down_score else down
-        if chosen is None:
-            chosen = up
-        assert chosen is not None
-        if size + len(lines[chosen]) + 1 > room:
-            return low, high
-        size += len(lines[chosen]) + 1
-        low, high = min(low, chosen), max(high, chosen)

@@ -18,8 +18,9 @@ from truekeep.search import ranking as ranking
 from truekeep.search.embedders import Embedder, EmbedderFailed, Vector
 from truekeep.search.file_metadata import HEADING_SEPARATOR
 from truekeep.search.index_schema import SECTIONS, section_of
+from truekeep.search.passages import SIZES, Passage, choose_passages
 from truekeep.search.query import Query, parse_query, phrase_of, quote
-from truekeep.search.ranking import ChunkCandidate, Matcher, Passage, ScoredChunk, choose_passages
+from truekeep.search.ranking import ChunkCandidate, Matcher, ScoredChunk
 from truekeep.search.vectors import VectorBlock, cosines
 from truekeep.text.words import cjk_pairs
 
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from truekeep.verify.verdict import Verdict
 
 _CANDIDATES_PER_SEARCH = 50
-_RANKED_CHUNKS = 24  # of the best, passages are cut
+_RANKED_CHUNKS = 60  # the best, whose windows are ranked
+_NEAREST_CHUNKS = 24  # the best, one of which has to be near to the question
 _MAX_SCORED_ROWS = 20_000  # beyond this the word search leaves out common words
 _BM25 = "bm25(chunks_fts, 1.2, 1.0, 0.6)"
 _HEADING_ONLY = re.compile(r"(?:#[^\n]*\n?|\s+)+\Z")
@@ -183,7 +185,7 @@ class Searcher:
         lambda_mmr: float | None = None,
         half_life: float | None = None,
         weights: ranking.RankingWeights = ranking.WEIGHTS,
-        sizes: Sequence[int] = ranking.SIZES,
+        sizes: Sequence[int] = SIZES,
     ) -> IndexResult:
         knows = getattr(self.embedder, "knows", None)
         query = parse_query(text, self.db, self._count(), today=today, is_word=knows)
@@ -200,7 +202,7 @@ class Searcher:
         candidates = self._candidates(query, vector, filter_, today, each)
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
-        passages = choose_passages(query, ranked[:read], matcher, limit + 12, sizes=sizes, weights=weights)
+        passages = choose_passages(query, ranked[:read], matcher, limit + 12, sizes=sizes)
         scored = [
             _hit(passage, query, matcher, score=_confidence(passage, matcher), also=also)
             for passage, also in _fold(passages, limit)
@@ -494,7 +496,7 @@ def _hit(passage: Passage, query: Query, matcher: Matcher, *, score: float, also
         for number, term in enumerate(query.terms)
         if term.word not in lowered and number in nearest
     ]
-    parts = {**passage.scored.parts, **passage.parts}
+    parts = passage.parts or passage.scored.parts
     first, last, best = _shown_lines(passage)
     return Hit(
         path=candidate.path, first=first, last=last, text=_shown_text(passage), score=round(score, 4),
@@ -546,7 +548,7 @@ def _is_far(query: Query, ranked: Sequence[ScoredChunk]) -> bool:
     """
     if not query.absent_share or query.spans or any("exact" in item.parts for item in ranked):
         return False
-    nearest = max((item.candidate.cosine or 0.0 for item in ranked[:_RANKED_CHUNKS]), default=0.0)
+    nearest = max((item.candidate.cosine or 0.0 for item in ranked[:_NEAREST_CHUNKS]), default=0.0)
     is_english = query.known_share == 1 and query.text.isascii() and nearest > 0
     usual = _USUAL_NEARNESS_CJK if cjk_pairs(query.text) else _USUAL_NEARNESS
     return 3 * (nearest if is_english else usual) - query.absent_share < _FAR

@@ -34,7 +34,7 @@ from truekeep.search.embedder_choice import Embedders, is_built_in
 from truekeep.search.embedders import Embedder
 from truekeep.search.index_file import IndexFile, index_in_background
 from truekeep.search.index_schema import open_index
-from truekeep.search.ranking import SIZES
+from truekeep.search.passages import SIZES
 from truekeep.search.scan_cache import scan_cache_of
 from truekeep.search.searcher import Filter, Hit, IndexResult, Searcher, is_repository
 from truekeep.search.workspace_files import MemoryFileScanner

@@ -11,7 +11,7 @@ from truekeep.core.file_io import read_head
 from truekeep.core.model import CARDS
 from truekeep.memory.file_scan import STORES
 from truekeep.search.file_metadata import FRONT, topic_in
-from truekeep.search.ranking import SHORT_SIZES, SIZES
+from truekeep.search.passages import SHORT_SIZES, SIZES
 from truekeep.search.searcher import STANDINGS, Filter, hits_within
 
 if TYPE_CHECKING:

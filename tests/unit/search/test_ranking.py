@@ -159,7 +159,7 @@ def test_parts_add_up_to_an_order(notes: Notes) -> None:
     scores = [hit.score for hit in answer.hits]
     assert scores == sorted(scores, reverse=True)
     assert all(0 <= score <= 1 for score in scores)
-    assert {"words", "meaning", "soft"} <= set(answer.hits[0].parts)
+    assert {"words", "cover", "nearness", "chunk"} <= set(answer.hits[0].parts)
 
 
 def test_standardise_keeps_order_and_survives_equal_values() -> None:

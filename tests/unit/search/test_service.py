@@ -441,8 +441,8 @@ def test_without_a_limit_an_answer_fills_its_room(memory: Place) -> None:
 def test_hits_of_a_file_are_under_one_heading(memory: Place) -> None:
     parts = [
         f"## Room {number}\n\n"
-        + "".join(f"The kiln {number} bakes tile {at} for the roof of the northern barn.\n" for at in range(60))
-        for number in (1, 2)
+        + "".join(f"The kiln bakes tile {part}{at} for roof{part} {part}barn{at}, w{at}{part}.\n" for at in range(60))
+        for number, part in ((1, "north"), (2, "south"))
     ]
     remember(memory, "memory/projects/kilns.md", "\n".join(parts))
     shown = run_cli("search", "kiln bakes tile", "-n", "3", "-w", str(memory.workspace)).stdout
