@@ -1,8 +1,9 @@
 """How good the rankings are, and what they cost: questions with known answers, asked of the same files and vectors.
 
 Words alone, static vectors alone, OpenClaw's formula and reciprocal rank fusion return whole chunks of our index; rank
-fusion over windows of 400 characters has an index of its own. Ours returns passages, as the product does; to tell what
-the ranking gains from what the cutting gains, it is there with whole chunks as well.
+fusion over windows of 400 characters has an index of its own. Ours returns passages, as the product does: long ones
+where hits are counted, short ones where 4,000 characters are to be filled. To tell what the ranking gains from what the
+cutting gains, it is there with whole chunks as well.
 
 Indexes are kept on disk (bench/cache.py), and so are the answers of the rankings that our ranking cannot change. While
 a setting is chosen, --part tune --ours asks only ours and takes the others from there.
@@ -37,6 +38,7 @@ from truekeep.search.embedders import load_numpy
 from truekeep.search.embedders.static import Static
 from truekeep.search.file_metadata import About
 from truekeep.search.index_schema import open_index
+from truekeep.search.passages import SHORT_SIZES
 from truekeep.search.query import quote
 from truekeep.search.refresh import PreparedFile, refresh
 from truekeep.search.searcher import Filter, Searcher
@@ -54,7 +56,7 @@ WHOLE = (10_000,)  # characters of a passage; no chunk has more
 HEADERS = ("recall@5", "recall@10", "MRR", "nDCG@10", "in 4,000", "hit@5")
 RESAMPLED = 2_000
 # Modules of truekeep.search that read the index and do not write it: a change in them leaves indexes as they are.
-READERS = "card_list excerpt meaning prompt_hints query ranking searcher service".split()
+READERS = "card_list excerpt meaning passages prompt_hints query ranking searcher service".split()
 
 
 class Memory(NamedTuple):
@@ -244,7 +246,11 @@ def ask_one(
         started = time.process_time()
         hits = RANKINGS[name](memory, question.text)
         seconds = time.process_time() - started
-        yield name, Trial(question, score(question.evidence, hits, units=corpus.units), seconds)
+        scores = score(question.evidence, hits, units=corpus.units)
+        if name == "ours":
+            short = score(question.evidence, by_search(memory, question.text, sizes=SHORT_SIZES), units=corpus.units)
+            scores = scores._replace(recall_budget=short.recall_budget)
+        yield name, Trial(question, scores, seconds)
 
 
 def sample(questions: Iterable[Question], most: int) -> set[str]:
