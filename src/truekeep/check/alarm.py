@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.inline_code import SETTING
 from truekeep.verify.claims.patterns import OF_ANY_PROJECT, WELL_KNOWN
 from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of
 from truekeep.verify.link_claims import LINK_OF_SITE, LINK_REASONS
@@ -19,6 +20,8 @@ from truekeep.verify.verdict import (
     MOVED,
     NEVER_SEEN,
     NO_LONGER_USED,
+    NOT_A_COMMAND,
+    NOT_READ,
     NOT_THERE,
     ONLY_IN_TESTS,
     PACKAGE_LEFT,
@@ -32,7 +35,7 @@ _INSTRUCTIONS = re.compile(r"(?:^|/)(?:SKILL\.md$|skills/|\.[\w-]+/(?:agents|com
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
-SURE_REASONS = (*LINK_REASONS, *TREE_REASONS)  # where nothing depends on the sentence
+SURE_REASONS = (*LINK_REASONS, *TREE_REASONS, NOT_A_COMMAND, NOT_READ)  # where nothing depends on the sentence
 _OWN_README = re.compile(r"README(?:\.\w+)?\Z", re.IGNORECASE)
 UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
@@ -88,6 +91,8 @@ def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
     if claim.kind == "script":
         return (
             HIGH
+            if verdict.reason == NOT_A_COMMAND
+            else HIGH
             if is_for_contributors(path) or is_own_readme(path)
             else LOW
             if verdict.reason == NEVER_SEEN
@@ -140,6 +145,8 @@ def _rate_bare_name(path: str, verdict: Verdict) -> str:
 
 
 def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
+    if claim.why == SETTING and not claim.is_weak and verdict.verdict == GONE:
+        return HIGH  # of a document whose other variables are here
     if verdict.verdict != GONE:
         return LOW if verdict.reason == GONE_BEFORE or verdict.verdict == CHANGED else MEDIUM
     if verdict.reason in (NEVER_SEEN, NOT_THERE):

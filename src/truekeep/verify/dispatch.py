@@ -26,10 +26,12 @@ from truekeep.verify.git_history import MAX_MERGE_LAG, Commit
 from truekeep.verify.line_claims import check_line
 from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
 from truekeep.verify.own_documents import judge_own
-from truekeep.verify.package_claims import check_package, check_script, check_version
+from truekeep.verify.own_settings import firm_settings
+from truekeep.verify.package_claims import check_package, check_version
 from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
+from truekeep.verify.script_claims import check_script
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
 from truekeep.verify.tree_claims import TREE_REASONS, check_tree_entry, is_in_tree
@@ -73,6 +75,8 @@ _SINGLE_CHECKS = {
 def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     """Return a verdict for each question, in order; None for a weak claim that the repository does not know."""
     questions = _own_flags(world, _fix_spelling(world, questions))
+    if world.options.are_documents:
+        questions = firm_settings(world, questions)
     by_kind = _by_kind(questions)
     found: dict[int, Verdict | None] = {}
     paths = (item.claim.name if item.claim.kind in ("path", "directory") else item.claim.place for item in questions)

@@ -13,12 +13,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from truekeep.core.repository import GitFailed
+from truekeep.verify.claims.inline_code import SETTING
 from truekeep.verify.file_kinds import DOCUMENTS, is_for_contributors
+from truekeep.verify.own_settings import is_made_of_parts
 from truekeep.verify.path_claims import find_place
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import is_source
-from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_THERE, UNVERIFIABLE, Verdict, gone
+from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_READ, NOT_THERE, UNVERIFIABLE, Verdict, gone
 
 _MIN_NAMED_ALIKE = 2
 _OF_OTHER_PROGRAMS = frozenset(
@@ -26,6 +28,7 @@ _OF_OTHER_PROGRAMS = frozenset(
     "HTTPS JAVA MAVEN GRADLE ANDROID RUBY BUNDLE GEM OPENAI ANTHROPIC GEMINI CLAUDE CODEX HOMEBREW CMAKE MAKE "
     "PLAYWRIGHT POSTGRES MYSQL REDIS NEXT VITE EXPO SENTRY VERCEL SUPABASE FIREBASE STRIPE".split()
 )
+_NOT_READ = "no file here has it but documents, though most variables of this document are here"
 _OF_EVERY_PROGRAM = ("--help", "--version")  # a library makes them
 
 
@@ -84,6 +87,8 @@ def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict
         return gone(question, NEVER_SEEN, f"no code here has it, and {claim.owner} is made here", rank=CODE)
     if claim.kind == "flag" and not claim.owner and is_for_contributors(question.memory):
         return gone(question, NEVER_SEEN, "no code here has it; another program may", rank=CODE)
+    if claim.kind == "env" and claim.why == SETTING:
+        return verdict if is_made_of_parts(world, claim.name) else gone(question, NOT_READ, _NOT_READ, rank=CODE)
     if claim.kind == "env" and is_for_contributors(question.memory) and (others := _named_alike(world, claim.name)):
         why = f"no code here has it; {', '.join(others)} are here"
         return gone(question, NOT_THERE, why, rank=CODE)

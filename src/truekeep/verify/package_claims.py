@@ -1,4 +1,4 @@
-"""Checks claims about packages, versions, scripts and decisions against the manifests of a repository."""
+"""Checks claims about packages and versions against the manifests of a repository."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from truekeep.core.repository import GitFailed
 from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
-from truekeep.verify.verdict import CODE, GIT, Verdict, changed, confirmed, gone, unverifiable
+from truekeep.verify.verdict import GIT, Verdict, changed, confirmed, gone, unverifiable
 
 _LANGUAGES_AND_TOOLS = frozenset(
     ("go", "golang", "gradle", "swift", "kotlin", "java", "python", "node", "nodejs", "node.js", "rust", "ruby", "php")
@@ -132,58 +132,10 @@ def _newest_tag(world: World) -> str:
     return next((tag for tag in found if re.fullmatch(r"v?\d+(?:\.\d+)+", tag)), "")
 
 
-def check_script(world: World, question: Question) -> Verdict | None:
-    claim = question.claim
-    tool = {"gmake": "make", "pnpm": "npm", "yarn": "npm", "bun": "npm"}.get(claim.owner, claim.owner)
-    has_tool = False
-    for path, manifest in world.manifests.items():
-        for script in manifest.scripts:
-            if script.tool != tool:
-                continue
-            has_tool = True
-            if script.name == claim.name:
-                return confirmed(question, "listed", f"in {path}", f"{path}:{script.line}")
-    wanted = (tool, claim.name)
-    before = find_last_listed(
-        world, question, claim.name, lambda manifest: any((item.tool, item.name) == wanted for item in manifest.scripts)
-    )
-    if before is not None and is_unreadable(world, before.path):
-        return unverifiable(question, "unreadable", f"{before.path} had it, and cannot be read now")
-    if before is not None:
-        why = f"{before.path} had it when this was written; nothing has it now{before.since}"
-        return gone(question, "removed", why, place=before.path, commit=before.commit, day=before.day)
-    if tool == "npm" and claim.owner != "npm":
-        return None  # `yarn thing` may run any program
-    if not has_tool:
-        return unverifiable(question, "no-manifest", f"nothing here says what {claim.owner} can run")
-    can_tell = not world.past.problem and world.is_complete and not world.now.state.is_damaged
-    if tool == "make" and not _makefiles_list_all_targets(world):
-        return unverifiable(question, "no-manifest", "no target of this name is written out; rules may make it")
-    if tool == "make" and can_tell and not claim.is_weak:
-        if world.knows_absence(question.written_at):
-            why = "no makefile has this target; since when is not known in this clone"
-            return gone(question, "not-there", why, rank=CODE)
-        if world.now.state.is_whole and world.is_newer_than(question.written_at):
-            return gone(question, "never-seen", "no makefile has this target, now or when this was written", rank=CODE)
-    return unverifiable(question, "not-listed", "no target or script of this name")
-
-
 def is_unreadable(world: World, path: str) -> bool:
     """Whether a manifest exists but could not be read completely."""
     manifest = world.manifests.get(path)
     return world.now.has(path) and (manifest is None or bool(manifest.problem))
-
-
-def _makefiles_list_all_targets(world: World) -> bool:
-    """Whether every target is written out: no makefile includes others or generates rules."""
-    for path, manifest in world.manifests.items():
-        if manifest.ecosystem == "make" and re.search(
-            rb"^\s*-?include\b|\$\(eval|^[^#\t\n=]*\$\([^=\n]*:(?!=)|^[^#\t\n]*%[^=\n]*:",
-            world.now.text(path) or b"",
-            re.M,
-        ):
-            return False
-    return True
 
 
 def find_packages(world: World, name: str) -> list[tuple[str, Package]]:

@@ -18,6 +18,9 @@ PACKAGE_LEFT = "package-left"  # nothing of the folder at the top that had it is
 ONLY_IN_TESTS = "only-in-tests"  # tests or examples still have the name
 NEVER_SEEN, NOT_THERE = "never-seen", "not-there"  # the folder is there, and the file is not
 
+NOT_A_COMMAND = "not-a-command"  # what a command runs by name, and nothing here is called so
+NOT_READ = "not-read"  # a setting that no file has
+
 CODE, GIT, RECENT, OLDER, NOTHING = 1, 2, 3, 4, 5
 
 

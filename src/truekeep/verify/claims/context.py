@@ -33,6 +33,7 @@ MAX_GAP_TO_ONLY_FILE = 90  # the same for the only file of the sentence
 MAX_GAP_TO_SYMBOL = 60  # characters between a line number and its symbol
 MAX_GAP_TO_SERVICE = 90  # characters in front of a port in which its service is named
 MAX_GAP_TO_QUOTE = 30  # characters between a line number and code quoted beside it
+_RUN_IN_CODE = ("script", "env")  # what a line of a code block runs or sets, whatever its words are
 _SENTENCE_STOP = re.compile(r"[.!?;]\s")
 _CELL_STOP = re.compile(r"[.!?;|]\s|\s\|")
 
@@ -73,12 +74,18 @@ def _patterns() -> _PlacePatterns:
     )
 
 
-def complete_claims(raws: list[RawClaim], line: str, number: int, offset: int, *, past: bool) -> Iterator[Claim]:
-    """The claims of a line, each with what its sentence says about it. `past`: the whole line is about the past."""
+def complete_claims(
+    raws: list[RawClaim], line: str, number: int, offset: int, *, past: bool, is_code: bool = False
+) -> Iterator[Claim]:
+    """The claims of a line, each with what its sentence says about it.
+
+    `past`: the whole line is about the past. `is_code`: it is of a code block, where `--delete-old` tells nothing.
+    """
     spans = list(code_spans(line)) if "`" in line and any(raw.kind == "line" for raw in raws) else []
     starts = [start for start, _ in spans]
     line_mentions_loss = bool(raws) and may_mention_loss(line)
     for at, raw in enumerate(raws):
+        is_told = not (is_code and raw.kind in _RUN_IN_CODE)
         place, near, quote, definite = raw.place, "", "", False
         neighbours = raws[max(0, at - MAX_NEIGHBOURS) : at + MAX_NEIGHBOURS + 1]
         if raw.kind in ("symbol", "method", "env", "flag") and not place and not (raw.kind == "flag" and raw.owner):
@@ -105,12 +112,15 @@ def complete_claims(raws: list[RawClaim], line: str, number: int, offset: int, *
             last=raw.last,
             near=near,
             quote=quote,
-            is_weak=raw.is_weak or is_planned(raw, line),
+            is_weak=raw.is_weak or (is_told and is_planned(raw, line)),
             is_past=raw.kind not in ("decision", "url")
-            and (past or is_past(raw, line) or is_replaced(raw, neighbours, line)),
-            may_be_past=is_imagined(raw, line)
-            or (line_mentions_loss and _sentence_mentions_loss(raw, line))
-            or (raw.why == SEARCHED and expects_no_hits(line)),
+            and (past or (is_told and (is_past(raw, line) or is_replaced(raw, neighbours, line)))),
+            may_be_past=is_told
+            and (
+                is_imagined(raw, line)
+                or (line_mentions_loss and _sentence_mentions_loss(raw, line))
+                or (raw.why == SEARCHED and expects_no_hits(line))
+            ),
             is_definite=definite,
             why=raw.why,
         )

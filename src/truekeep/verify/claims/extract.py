@@ -136,11 +136,12 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
                 commands = in_folder(fence_claims(line, info), base)
                 folder = folder_of_block(line, folder)
                 raws = _without_overlaps([*cron_claims(line), *commands])
-                yield from complete_claims(raws, line, number, start, past=False)
+                yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
         if rst is not None and number in rst.code:
             if not is_changelog:
-                yield from complete_claims(fence_claims(line, rst.code[number]), line, number, start, past=False)
+                raws = fence_claims(line, rst.code[number])
+                yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
         bare = line.lstrip(" \t>")
         if rst is None and (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:

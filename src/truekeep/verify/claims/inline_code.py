@@ -23,17 +23,8 @@ from truekeep.verify.claims.patterns import (
     is_file,
     token_claims,
 )
+from truekeep.verify.claims.task_commands import task_claims
 
-_SCRIPT = re.compile(
-    r"(?P<tool>make|gmake|just|npm|pnpm|yarn|bun)(?P<run> run(?:-script)?)? (?P<name>[A-Za-z][\w:.-]*)(?= |$)"
-)
-_NPM_OWN = frozenset(
-    "install i ci add remove rm uninstall update upgrade init create publish pack link unlink audit outdated "
-    "exec x dlx list ls "
-    "view info config login logout whoami version cache prune dedupe run set get why up import store workspace "
-    "workspaces "
-    "patch approve-builds rebuild help doctor explain fund search token root bin prefix dist-tag pm".split()
-)
 _PLACEHOLDERS = ("name", "value", "type")  # `type name = value` shows a syntax
 _FORMULA = re.compile(r"[\w.]+\([^()]*\)\s*[=≈∝≤≥<>]\s*\S")  # `score(x) = a + b`: no code assigns to a call
 # A regular expression for one name: `PROMISE_RE\s*=`, `function\s+runJob\b`.
@@ -49,6 +40,12 @@ _WITH_BLANKS = re.compile(r"[\w./@+() -]+\Z")
 _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
 )
+SETTING = "a setting"
+_SETTING_FENCES = frozenset(("env", "dotenv", "ini", "properties", "conf", "config", "text", "txt", ""))
+_SETTING_LINE = re.compile(
+    r"(?:export +)?(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*|[^\s;&|]+(?: [A-Z][\w-]*)+)\s*(?:#.*)?\Z"
+)
+_CONTAINER_SETTING = re.compile(r"(?<=\s)(?:-e|--env)[ =]+[\"']?(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?==|\s|\Z)")
 _CODE_FENCES = frozenset(
     "py python python3 js javascript jsx ts typescript tsx go golang rs rust java kotlin scala c cpp c++ csharp "
     "cs ruby rb php "
@@ -150,12 +147,9 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
     if at >= len(words):
         return
     program = words[at][1]
-    if (match := _SCRIPT.match(code, words[at][0])) is not None:
-        tool, name = match["tool"], match["name"]
-        own = tool in ("make", "gmake", "just") or match["run"] or (tool != "npm" or name in ("test", "start"))
-        if own and (match["run"] or tool in ("make", "gmake", "just") or name not in _NPM_OWN) and "=" not in name:
-            first, last = match.span("name")
-            yield RawClaim(start + first, start + last, "script", name, "a command", owner=tool)
+    tasks, is_all = task_claims(code, words[at][0], start)
+    yield from tasks
+    if is_all:
         return
     if program in _INTERPRETERS:
         script = next(
@@ -169,6 +163,10 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
         sought = next((word for word in words[at + 1 :] if not word[1].startswith("-")), None)
         if sought is not None:
             yield from (raw._replace(is_weak=True) for raw in _searched_claims(sought[1], start + sought[0]))
+    if program in ("docker", "podman"):
+        for match in _CONTAINER_SETTING.finditer(code):
+            first, last = match.span("name")
+            yield RawClaim(start + first, start + last, "env", match["name"], SETTING, is_weak=True)
     is_own = "/" in program or is_file(program)
     is_tool = program.lower() in TOOLS
     is_written = program in _WRITING_TOOLS
@@ -204,16 +202,26 @@ def fence_claims(line: str, info: str) -> list[RawClaim]:
     if info in _SHELLS or prompt is not None:
         if bare.startswith("#"):
             return []
-        return list(_commands_claims(bare, start))
+        return _setting_claims(bare, start) or list(_commands_claims(bare, start))
     if info in _CODE_FENCES:
         match = IMPORT.match(bare)
         return _import_claims(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
+    if info in _SETTING_FENCES and (settings := _setting_claims(bare, start)):
+        return settings
     if not info:
         if " " not in bare and not bare.startswith("./"):
             return []  # one word to a line: a listing, or what a program printed
         raws = list(_commands_claims(bare, start))
         return [raw._replace(is_weak=True) for raw in raws if raw.kind in ("path", "line", "script", "flag")]
     return []
+
+
+def _setting_claims(code: str, start: int) -> list[RawClaim]:
+    """A line that gives a variable its value, and nothing else: a setting of whatever the document is about."""
+    if (match := _SETTING_LINE.match(code)) is None:
+        return []
+    first, last = start + match.start("name"), start + match.end("name")
+    return [RawClaim(first, last, "env", match["name"], SETTING, is_weak=True)]
 
 
 def folder_after(line: str, folder: str | None = "") -> str | None:
