@@ -22,7 +22,7 @@ _MIN_KNOWN = 3
 _SHARE_KNOWN = 0.5
 _MAKES_NAMES = (
     r"BaseSettings|env_prefix|AutomaticEnv|SetEnvPrefix|envconfig|koanf|figment|[Ee]nvironment::with_prefix|[Dd]ynaconf"
-    r"|from_prefixed_env|spring-boot|io\.quarkus|io\.micronaut|com\.typesafe\.config|AddEnvironmentVariables"
+    r"|from_prefixed_env|org\.springframework\.boot|spring-boot-starter|io\.quarkus|io\.micronaut|com\.typesafe\.config|AddEnvironmentVariables"
     r"|auto_envvar_prefix|#\[(arg|clap)\([^)]*env[,)]|serde_env|(from|import) (environs|decouple)"
 )  # libraries that read a variable for a field or a key of another name
 _PARTS = re.compile(r"[A-Z0-9]+")
