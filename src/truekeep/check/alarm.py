@@ -8,15 +8,20 @@ from dataclasses import dataclass
 
 from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
-from truekeep.verify.claims.inline_code import SETTING
+from truekeep.verify.claims.inline_code import ENTERED, SETTING
 from truekeep.verify.claims.patterns import OF_ANY_PROJECT, WELL_KNOWN
 from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of
 from truekeep.verify.link_claims import LINK_OF_SITE, LINK_REASONS
+from truekeep.verify.path_claims import PLACEHOLDER
 from truekeep.verify.tree_claims import TREE_REASONS
 from truekeep.verify.verdict import (
     CHANGED,
+    DEPENDENCY_LEFT,
+    FOLDER_LEFT,
     GONE,
     GONE_BEFORE,
+    LEAST_VERSION,
+    MODULE_MISSING,
     MOVED,
     NEVER_SEEN,
     NO_LONGER_USED,
@@ -35,9 +40,13 @@ _INSTRUCTIONS = re.compile(r"(?:^|/)(?:SKILL\.md$|skills/|\.[\w-]+/(?:agents|com
 _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
+_FINISHED = re.compile(
+    r"(?:^|/)(?:completed|done|finished|closed|implemented|archived?|history)/|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z", re.IGNORECASE
+)  # plans and notes of their day, which nobody keeps up
 SURE_REASONS = (*LINK_REASONS, *TREE_REASONS, NOT_A_COMMAND, NOT_READ)  # where nothing depends on the sentence
 _OWN_README = re.compile(r"README(?:\.\w+)?\Z", re.IGNORECASE)
 UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
+_MANY_WORDS = 2  # underscores in a name: hardly that of a local variable
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
 
@@ -73,12 +82,23 @@ def is_own_readme(path: str) -> bool:
     return _OWN_README.match(path) is not None
 
 
+def is_readme(path: str) -> bool:
+    """Whether a document introduces the folder that it is in."""
+    return _OWN_README.match(path.rpartition("/")[2]) is not None
+
+
 def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
     """How likely an alarm is right. The rules follow what was right on labelled documents (docs/check.md)."""
     claim = verdict.claim
     if is_past and verdict.reason not in LINK_REASONS:
         return LOW  # what a plan, a report or a sentence about another time names was there, or is to be
+    if verdict.reason == LEAST_VERSION:
+        return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM
+    if verdict.reason == DEPENDENCY_LEFT:
+        return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM
     if claim.kind in UNCERTAIN_KINDS:
+        return LOW
+    if verdict.reason in LINK_REASONS and _FINISHED.search(path):
         return LOW
     if verdict.reason in LINK_REASONS:
         return MEDIUM if _INCLUDED.search(path) or verdict.reason == LINK_OF_SITE else HIGH
@@ -111,8 +131,11 @@ def _rate_path(path: str, claim: Claim, verdict: Verdict) -> str:
         return LOW  # `.github/workflows/x.yml`: most often a file of the reader's own repository
     if verdict.reason in (NEVER_SEEN, NOT_THERE):
         return _rate_missing(path, claim)
+    if verdict.reason == FOLDER_LEFT:
+        return HIGH if is_for_contributors(path) else MEDIUM if is_readme(path) else LOW
     if verdict.reason == GONE_BEFORE:
-        return HIGH if is_for_contributors(path) else LOW
+        is_shown = PLACEHOLDER.match(name.rpartition("/")[2]) is not None
+        return HIGH if is_for_contributors(path) and not is_shown else LOW
     return HIGH if verdict.verdict in (GONE, MOVED) else MEDIUM
 
 
@@ -122,7 +145,11 @@ def _rate_missing(path: str, claim: Claim) -> str:
         return MEDIUM  # they name what the agent is to write
     name = claim.name.strip("/")
     is_code = claim.kind == "directory" or kind_of(name) in (FileKind.CODE, FileKind.TEST)
+    if claim.why == ENTERED:
+        return HIGH if is_for_contributors(path) or is_readme(path) else LOW
     is_run = claim.text.startswith("./") and _PROGRAM.search(name) and claim.why in ("a command", "inline code")
+    if claim.kind == "directory" and name.count("/") == 1 and not claim.why == ENTERED:
+        return MEDIUM if is_for_contributors(path) else LOW  # false half of the time
     if is_for_contributors(path) or is_run or (is_code and name.count("/") > 1 and claim.why == "inline code"):
         return HIGH
     return LOW
@@ -146,13 +173,15 @@ def _rate_bare_name(path: str, verdict: Verdict) -> str:
 
 def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
     if claim.why == SETTING and not claim.is_weak and verdict.verdict == GONE:
-        return HIGH  # of a document whose other variables are here
+        return LOW if verdict.reason == ONLY_IN_TESTS else HIGH  # of a document whose other variables are here
     if verdict.verdict != GONE:
         return LOW if verdict.reason == GONE_BEFORE or verdict.verdict == CHANGED else MEDIUM
     if verdict.reason in (NEVER_SEEN, NOT_THERE):
         if not is_for_contributors(path) or (claim.kind == "flag" and not claim.owner):
             return LOW
         return HIGH if verdict.reason == NOT_THERE and claim.kind != "flag" else MEDIUM
+    if verdict.reason == MODULE_MISSING:
+        return HIGH
     last = verdict.place.partition(":")[0]
     if verdict.reason in (GONE_BEFORE, ONLY_IN_TESTS) or (last and kind_of(last) is not FileKind.CODE):
         return LOW
@@ -160,7 +189,8 @@ def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
         return LOW
     if verdict.reason == PACKAGE_LEFT:
         return HIGH if is_for_contributors(path) else MEDIUM
-    is_local = verdict.reason == REMOVED_VALUE and claim.kind == "symbol" and claim.name.islower()  # or a parameter
+    is_short = claim.name.islower() and claim.name.strip("_").count("_") < _MANY_WORDS
+    is_local = verdict.reason == REMOVED_VALUE and claim.kind == "symbol" and is_short  # or a parameter
     return MEDIUM if claim.is_weak or is_local or claim.kind == "env" else HIGH
 
 

@@ -128,7 +128,8 @@ def find_documents(git: Git, top: Path, named: Sequence[str], settings: CheckSet
     if not named:
         included = _rules(settings.include) or parse_ignore_rules("", DEFAULT_INCLUDE)
         found = [path for path in _listed(git, top) if _matches(path, included)]
-        return _without_others(git, [path for path in found if not _matches(path, excluded)])
+        chosen = _without_others(git, [path for path in found if not _matches(path, excluded)])
+        return [path for path in chosen if not _is_other_name(top, path, chosen)]
     wanted: dict[str, None] = {}
     for name in named:
         inside = _inside(top, name)
@@ -138,6 +139,13 @@ def find_documents(git: Git, top: Path, named: Sequence[str], settings: CheckSet
         below = _below(_listed(git, top), inside, name, is_folder=os.path.isdir(top / inside))
         wanted.update(dict.fromkeys(_without_others(git, below)))
     return [path for path in wanted if not _matches(path, excluded)]
+
+
+def _is_other_name(top: Path, path: str, chosen: Sequence[str]) -> bool:
+    """Whether a document is a symbolic link to another one that is checked: links in it are counted from there."""
+    if not os.path.islink(top / path):
+        return False
+    return os.path.relpath(os.path.realpath(top / path), os.path.realpath(top)) in chosen
 
 
 def _rules(patterns: Iterable[str]) -> IgnoreRules | None:

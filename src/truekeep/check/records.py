@@ -15,7 +15,7 @@ _FOLDERS = frozenset(
     "handoff handoffs journal journals retro retros retrospectives audits reviews meetings brainstorm brainstorms "
     "prd prds todo todos roadmap roadmaps milestones phases sprints backlog tickets epics incidents postmortem "
     "postmortems archive archives archived _archive _archived history legacy old obsolete deprecated drafts wip "
-    "superpowers specs rfc rfcs adr adrs proposal proposals steps critique learnings summaries inbox outbox "
+    "superpowers designs specs rfc rfcs adr adrs proposal proposals steps critique learnings summaries inbox outbox "
     "findings ideas devlog diary".split()
 )
 _NAME = re.compile(
@@ -34,6 +34,9 @@ _STATE = re.compile(
     r"|in[- ]progress|implemented|complete|completed|done|closed|superseded|deprecated|archived|historical|obsolete|wip"
     r"|not started|exploratory|deferred|shipped)\b",
     re.IGNORECASE,
+)
+_PLANNED = re.compile(
+    r"\W{0,8}(?:priority|complexity|effort|estimated? (?:effort|time)|target (?:release|version|date))[^\w:]{0,8}:", re.IGNORECASE
 )
 _DATE_LINE = re.compile(
     r"\W{0,8}(?:date|created|authored|written|reviewed on|audited|as of|report date|generated)[^\w:]{0,8}:\W{0,8}"
@@ -59,7 +62,7 @@ def is_record(path: str, text: str) -> bool:
         return True
     lines = text.splitlines()
     top = [line[:_LINE_CHARS] for line in lines[:_LINES_AT_TOP]]
-    if any(_STATE.match(line) or _DATE_LINE.match(line) or _TITLE.match(line) for line in top):
+    if any(_STATE.match(line) or _PLANNED.match(line) or _DATE_LINE.match(line) or _TITLE.match(line) for line in top):
         return True
     boxes = sum(_BOX.match(line) is not None for line in lines)
     return boxes >= _MIN_BOXES and boxes * _LINES_FOR_A_BOX >= len(lines)

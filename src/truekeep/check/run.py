@@ -111,7 +111,8 @@ def _is_reportable(claim: Claim, settings: CheckSettings) -> bool:
     """Whether an alarm about this claim could be reported at all; others need not be checked."""
     if settings.kinds and claim.kind not in settings.kinds:
         return False
-    return settings.confidence == LOW or claim.kind not in UNCERTAIN_KINDS
+    is_least = claim.kind == "version" and claim.name.startswith(">=")
+    return settings.confidence == LOW or claim.kind not in UNCERTAIN_KINDS or claim.kind == "package" or is_least
 
 
 def _read(top: Path, paths: Sequence[str], change: CodeChange | None) -> tuple[list[MemoryText], list[str]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from truekeep.core.model import CARDS, INDEX
 from truekeep.core.repository import GitFailed
@@ -25,6 +25,7 @@ from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG, Commit
 from truekeep.verify.line_claims import check_line
 from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
+from truekeep.verify.module_claims import check_module
 from truekeep.verify.own_documents import judge_own
 from truekeep.verify.own_settings import firm_settings
 from truekeep.verify.package_claims import check_package, check_version
@@ -32,6 +33,7 @@ from truekeep.verify.path_claims import check_path, find_place, unknown_path
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.script_claims import check_script
+from truekeep.verify.section_links import check_section
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
 from truekeep.verify.tree_claims import TREE_REASONS, check_tree_entry, is_in_tree
@@ -64,6 +66,7 @@ _SINGLE_CHECKS = {
     "path": check_path,
     "directory": check_path,
     "line": check_line,
+    "section": check_section,
     "package": check_package,
     "version": check_version,
     "script": check_script,
@@ -102,6 +105,8 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
     found.update(check_urls(world, by_kind["url"]))
     _prefetch_paths(world, questions)
     found.update(_check_symbols(world, [question for kind in _SYMBOLS for question in by_kind[kind]]))
+    if world.options.are_documents:
+        found.update(_missing_modules(world, by_kind["method"], found))
     for question in strangers:  # the file that is said to have it is not here, so it is another project's
         why = "its file is not of this repository"
         found[id(question)] = None if question.claim.is_weak else unverifiable(question, "of-others", why)
@@ -310,6 +315,15 @@ def _check_symbols(world: World, questions: list[Question]) -> dict[int, Verdict
         except (VerifyTimeout, GitFailed) as error:
             found[id(question)] = _failed(question, error)
     return found
+
+
+def _missing_modules(
+    world: World, questions: Sequence[Question], found: Mapping[int, Verdict | None]
+) -> dict[int, Verdict | None]:
+    """Imports of modules that are not here, whatever became of the name that is imported."""
+    asked = [item for item in questions if (known := found.get(id(item))) is None or known.verdict != GONE]
+    answers = {id(item): check_module(world, item) for item in asked}
+    return {number: verdict for number, verdict in answers.items() if verdict is not None}
 
 
 def _belongs_to_other_tool(world: World, claim: Claim) -> bool:

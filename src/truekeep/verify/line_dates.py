@@ -26,7 +26,7 @@ class LineDates:
 
     def written_at(self, question: Question) -> int | None:
         """When the line of a claim was last written, in seconds; None if the document is not in this repository."""
-        path = _path_of(question)
+        path = question.path
         if not self._head or not path or not os.path.isfile(os.path.join(self._git.root, path)):
             return None
         if path not in self._known:
@@ -36,11 +36,11 @@ class LineDates:
 
     def was_named_before(self, question: Question, commit: Commit, path_then: Callable[[str, int], str]) -> bool:
         """Whether the document already named the thing right before a commit; a later edit kept the name."""
-        return self._has_name(question, f"{commit.id}^", path_then(_path_of(question), commit.at))
+        return self._has_name(question, f"{commit.id}^", path_then(question.path, commit.at))
 
     def was_named_at(self, question: Question, commit: Commit, path_then: Callable[[str, int], str]) -> bool:
         """Whether the document named the thing at a commit."""
-        return self._has_name(question, commit.id, path_then(_path_of(question), commit.at))
+        return self._has_name(question, commit.id, path_then(question.path, commit.at))
 
     def _has_name(self, question: Question, revision: str, path: str) -> bool:
         key = f"{revision}:{path}"
@@ -74,8 +74,3 @@ class LineDates:
             elif len(word := line.partition(b" ")[0]) in (40, 64) and not word.strip(b"0123456789abcdef"):
                 commit = word
         return found
-
-
-def _path_of(question: Question) -> str:
-    name = question.memory.rpartition("/")[2]
-    return f"{question.folder}/{name}" if question.folder and name else name

@@ -31,6 +31,7 @@ _LANGUAGES = frozenset(
     "ar bg bn ca cs da de el es et fa fi fr he hi hr hu id it ja ko lt lv ms nb nl no pl pt ro ru sk sl sr sv ta th tr "
     "uk ur vi zh".split()
 )
+_LOUD = re.compile(r"[A-Z][A-Z0-9]+(?:[-_][A-Z0-9]+)*\Z")  # LICENSE-APACHE
 _ENDING = re.compile(r"[\w-]\.[A-Za-z][A-Za-z0-9]{1,9}$")
 
 
@@ -76,13 +77,21 @@ def check_link(world: World, question: Question) -> Verdict | None:
         return _moved_folder_verdict(question, path, folder)
     if path.endswith((".html", ".htm")):
         return None  # a page that a generator makes
-    if not is_file(path.rpartition("/")[2]) and not _ENDING.search(path):
+    if not is_file(path.rpartition("/")[2]) and not _ENDING.search(path) and not _leads_to_file(question, path):
         return None  # `./intro`: a route, or a page that a generator makes
     near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
-    if near and _is_page_of_site(world, question, path):
-        why = f"the link leads nowhere: there is no {path}; a generator may mean {near[0]}"
+    if (near or "." not in path.rpartition("/")[2]) and _is_page_of_site(world, question, path):
+        why = f"the link leads nowhere: there is no {path}" + (f"; a generator may mean {near[0]}" if near else "")
         return gone(question, LINK_OF_SITE, why, candidates=near, rank=CODE)
     return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _leads_to_file(question: Question, path: str) -> bool:
+    """Whether a target without an ending is a file or folder: in documents that only the host of the code shows."""
+    name = question.memory.rpartition("/")[2].lower()
+    if _LOUD.match(path.rpartition("/")[2]):
+        return True
+    return name.startswith("readme.") or is_for_contributors(question.memory)
 
 
 def _is_page_of_site(world: World, question: Question, target: str) -> bool:
@@ -90,7 +99,8 @@ def _is_page_of_site(world: World, question: Question, target: str) -> bool:
     name = question.memory.rpartition("/")[2]
     if is_for_contributors(question.memory) or name.lower().startswith("readme") or not question.folder:
         return False
-    return target.lower().endswith((*_PAGES, *_PICTURES)) and world.has_site_generator
+    is_page = target.lower().endswith((*_PAGES, *_PICTURES)) or "." not in target.rpartition("/")[2]
+    return is_page and world.has_site_generator
 
 
 def _moved_folder_verdict(question: Question, path: str, folder: PathPlace) -> Verdict:

@@ -78,9 +78,16 @@ def _grep(world: World, pattern: str) -> Iterator[tuple[str, str]]:
                 yield path, word
 
 
+_NAMES_SPELLINGS = re.compile(
+    r"\b(?:snake|kebab|screaming|pascal|camel|upper|lower)[-_ ]?(?:snake[-_ ]?)?case\b|\bnaming\b|\bname-(?:constants|variables|functions)\b", re.IGNORECASE
+)  # a line that shows how names are written
+
+
 def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict:
     """A name that a document puts into a file here, or a flag of a program that is made here."""
     claim = question.claim
+    if claim.kind == "env" and _NAMES_SPELLINGS.search(question.subject.line):
+        return verdict
     if claim.name in _OF_EVERY_PROGRAM or (claim.kind != "flag" and _is_written_anywhere(world, claim.name)):
         return verdict
     if claim.kind == "flag" and claim.owner.rpartition("/")[2].lower() in world.products:

@@ -7,14 +7,26 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
+from truekeep.verify.file_kinds import DOCUMENTS
 from truekeep.verify.manifests import Manifest, Package, is_same_package, runtime_package, satisfies
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
-from truekeep.verify.verdict import GIT, Verdict, changed, confirmed, gone, unverifiable
+from truekeep.verify.verdict import DEPENDENCY_LEFT, GIT, LEAST_VERSION, Verdict, changed, confirmed, gone, unverifiable
 
 _LANGUAGES_AND_TOOLS = frozenset(
     ("go", "golang", "gradle", "swift", "kotlin", "java", "python", "node", "nodejs", "node.js", "rust", "ruby", "php")
 )  # languages and tools: a package that ends so is something else
+
+
+_LISTS_OF_DEPENDENCIES = frozenset(
+    ("pyproject.toml", "setup.py", "setup.cfg", "requirements.txt", "package.json", "Cargo.toml", "go.mod", "Gemfile",
+     "composer.json", "mix.exs", "pubspec.yaml", "build.gradle", "build.gradle.kts", "pom.xml", "Package.swift")
+)  # fmt: skip
+_RUNTIMES = {"golang": "go", "nodejs": "node", "node.js": "node"}
+_SAY_THE_LEAST = frozenset(
+    ("pyproject.toml", "setup.py", "setup.cfg", "package.json", "Cargo.toml", "go.mod", "composer.json", "mix.exs")
+)  # others pin what developers use
+_FIRST_NUMBER = re.compile(r"v?(\d+(?:\.\d+){0,2})")
 
 
 def check_package(world: World, question: Question) -> Verdict | None:
@@ -33,10 +45,20 @@ def check_package(world: World, question: Question) -> Verdict | None:
         return unverifiable(question, "unreadable", f"{before.path} listed it, and cannot be read now")
     if before is not None:
         why = f"{before.path} listed it when this was written; nothing lists it now{before.since}"
-        return gone(question, "removed", why, place=before.path, commit=before.commit, day=before.day)
+        reason = DEPENDENCY_LEFT if _is_used_nowhere(world, claim.name, before.path) else "removed"
+        return gone(question, reason, why, place=before.path, commit=before.commit, day=before.day)
     if claim.is_weak:
         return None
     return unverifiable(question, "not-listed", "no manifest or lock file lists it")
+
+
+def _is_used_nowhere(world: World, name: str, manifest: str) -> bool:
+    """Whether a dependency of the code left it for good: no code has its name any more, apart from comments."""
+    if not world.options.are_documents or manifest.rpartition("/")[2] not in _LISTS_OF_DEPENDENCIES:
+        return False
+    spellings = {name, name.replace("-", "_"), name.rpartition("/")[2]}
+    users = world.now.find("words", spellings)
+    return not any(not path.endswith(DOCUMENTS) for paths in users.values() for path in paths)
 
 
 def check_version(world: World, question: Question) -> Verdict | None:
@@ -55,11 +77,39 @@ def check_version(world: World, question: Question) -> Verdict | None:
     own = [(path, item) for path, item in world.manifests.items() if item.version and item.name.lower() == owner]
     if own or owner in (world.name.lower(), "version"):
         return _own_version(world, question, claimed, own)
+    if world.options.are_documents and claimed.startswith(">=") and (too_old := _below_the_least(world, question)):
+        return too_old
     if found:
         return _compare_versions(question, claimed, found)
     if claim.is_weak:
         return None
     return unverifiable(question, "not-listed", f"no manifest or lock file lists {claim.owner}")
+
+
+def _below_the_least(world: World, question: Question) -> Verdict | None:
+    """Whether a document allows an older runtime than every manifest nearest to the root does."""
+    owner = question.claim.owner.lower()
+    wanted = _RUNTIMES.get(owner, owner)
+    least = [
+        (path, line, spec, _numbers(spec))
+        for path, manifest in world.manifests.items()
+        if path.rpartition("/")[2] in _SAY_THE_LEAST
+        for name, spec, line in manifest.runtimes
+        if name == wanted and not spec.lstrip().startswith("<")
+    ]
+    claimed = _numbers(question.claim.name)
+    if not claimed or not least or any(not numbers or numbers <= claimed for *_, numbers in least):
+        return None
+    path, line, spec, _ = min(least, key=lambda item: item[0].count("/"))
+    why = f"{path} asks for {wanted} {spec}"
+    return changed(question, LEAST_VERSION, why, f"{path}:{line}", seen=spec)
+
+
+def _numbers(spec: str) -> tuple[int, ...]:
+    """The first version that a range names, which is its least as a rule."""
+    match = _FIRST_NUMBER.search(spec)
+    parts = [int(part) for part in match[1].split(".")] if match is not None else []
+    return (*parts, *[0] * (3 - len(parts))) if parts else ()
 
 
 def _compare_versions(question: Question, claimed: str, found: list[tuple[str, Package]]) -> Verdict | None:

@@ -14,6 +14,7 @@ from truekeep.core.repository import GitFailed
 from truekeep.core.state_dir import STATE
 from truekeep.memory.document_scan import is_backup
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.inline_code import ENTERED
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.claims.trees import IN_TREE
 from truekeep.verify.file_kinds import language_for
@@ -21,7 +22,18 @@ from truekeep.verify.git_history import Trail
 from truekeep.verify.question import Question
 from truekeep.verify.repository import ELSEWHERE, HOME_FOLDER, World, is_code
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, Subject, is_one_word, nearest
-from truekeep.verify.verdict import CODE, GIT, NEVER_SEEN, NOT_THERE, Verdict, confirmed, gone, moved, unverifiable
+from truekeep.verify.verdict import (
+    CODE,
+    FOLDER_LEFT,
+    GIT,
+    NEVER_SEEN,
+    NOT_THERE,
+    Verdict,
+    confirmed,
+    gone,
+    moved,
+    unverifiable,
+)
 
 
 class PathPlace(NamedTuple):
@@ -43,6 +55,14 @@ PLACEHOLDER = re.compile(
     r"|(?:my|your|some|example|new)(?:[-_.A-Z]|command|file|module|plugin|app|test)"
     r"|(?:My|Your|Some|Example|New)[A-Z]|FeatureName|path_to|[A-Z]{1,6}-\d+\b|x{2,}\b|.*(?:[-_]|\b)(?:123|xxx+|name|id|foo|bar|baz)\.\w+\Z",
 )  # `tests/path/test_foo.py`, `src/my_module.py`
+_IS_MADE = re.compile(
+    r"-(?:compiled|generated|emitted|written|rendered|exported|downloaded|extracted|saved|cached|created|outputs?|writes"
+    r"|generates|produces)-(?:in|into|to|at|by|under|from)-"
+)
+_SECTION = re.compile(r"#{1,2}[ \t]+(.*)")
+_PLAIN_FOLDER = re.compile(r"(?<![\w./-])/?[\w.-]*[a-z][\w.-]*(?:/[\w.-]+)*/?(?![\w(])")
+_FOLDER_IN_CODE = re.compile(r"`/?([\w.-]+(?:/[\w.-]+)*/?)`")
+_MAX_NAMED_ABOVE = 20
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
 _PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
@@ -58,6 +78,20 @@ _MANUALS = ("doc", "docs", "documentation")  # of a program: they tell of everyb
 _KEPT_COPY = re.compile(
     r"(?:^|[/_.-])(?:back-?ups?|bak|archived?s?|old|legacy|deprecated|trash|snapshots?)(?=[/_.-])", re.IGNORECASE
 )
+
+
+def words_above(lines: Sequence[str]) -> list[tuple[str, ...]]:
+    """For each line, the words in code above it in its section that may be folders, and those of its headings."""
+    found: list[tuple[str, ...]] = []
+    words: tuple[str, ...] = ()
+    for line in lines:
+        if (heading := _SECTION.match(line)) is not None:
+            words = tuple(word.strip("/") for word in _PLAIN_FOLDER.findall(heading[1]))
+        found.append(words)
+        if "`" in line:
+            named = tuple(name for word in _FOLDER_IN_CODE.findall(line) if (name := word.strip("/")) not in words)
+            words = (*words, *named)[-_MAX_NAMED_ABOVE:]
+    return found
 
 
 def find_longer_paths(claims: Sequence[Claim]) -> dict[Claim, tuple[str, ...]]:
@@ -177,7 +211,23 @@ def find_place(world: World, name: str, question: Question) -> PathPlace | None:
     """Find a path in the checkout or its history; None if neither has it."""
     if name.startswith(("/", "~")) and (own := world.own_path(name)) is not None:
         name, question = own, question._replace(folder="", is_rooted=True)
-    return _known_place(world, name, question) or _old_name(world, name, question)
+    place = _known_place(world, name, question)
+    if (place is None or not place.path or place.is_moved) and (near := _below_folder_above(world, name, question)):
+        return PathPlace(near)
+    return place or _old_name(world, name, question)
+
+
+def _below_folder_above(world: World, name: str, question: Question) -> str:
+    """The path of a name in a folder that its section names above it: "Location: `server/`", then `src/main.rs`."""
+    if not question.named_above or question.claim.why == "a link" or not _is_relative(name):
+        return ""
+    bare = name.strip("/")
+    for folder in reversed(question.named_above):
+        bases = [base for base in _from_folder(folder, question) if world.now.has_folder(base)]
+        for base in bases or [one for one in [_by_ending(world, folder)] if world.now.has_folder(one)]:
+            if world.now.has(path := f"{base}/{bare}") or world.now.has_folder(path):
+                return path
+    return ""
 
 
 def _known_place(world: World, name: str, question: Question) -> PathPlace | None:
@@ -717,6 +767,11 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         )
     if world.options.are_documents and (place := _place_of_missing(world, name, question)):
         return _not_there(world, question, place)
+    if world.options.are_documents and (lost := _lost_folder(world, name, question)):
+        if is_ignored_path(world, bare, question):
+            return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
+        why = f"nothing here or in history has such a path, and {lost} is not here any more"
+        return gone(question, FOLDER_LEFT, why, candidates=near, rank=CODE)
     if not (now.has_folder(parts[0]) or now.has_folder("/".join(parts[:-1]))):
         return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
     if is_ignored_path(world, bare, question):
@@ -727,6 +782,20 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         why = "never seen in this history; the memory may be newer than this checkout"
         return unverifiable(question, "never-seen", why, candidates=near)
     return gone(question, "never-seen", "no such path, and none in all of history", candidates=near)
+
+
+def _lost_folder(world: World, name: str, question: Question) -> str:
+    """The folder above a path that was here and is not any more; empty if a folder may be meant that never was."""
+    bare = name.strip("/")
+    if "/" not in bare or any(PLACEHOLDER.match(part) for part in bare.split("/")):
+        return ""
+    for path in _from_folder(name, question):
+        parts = path.split("/")
+        first = next((at for at in range(1, len(parts)) if not world.now.has_folder("/".join(parts[:at]))), 0)
+        folder = "/".join(parts[:first])
+        if first and world.past.files_removed_from(folder, None):
+            return folder
+    return ""
 
 
 def _branch_with(world: World, path: str) -> str:
@@ -747,8 +816,10 @@ def _place_of_missing(world: World, name: str, question: Question) -> str:
     folder, _, file = bare.rpartition("/")
     has_folder = world.now.has_folder
     paths = list(_from_folder(name, question))
-    is_sure = is_file(file) and question.claim.kind == "path"
-    is_deep = "/" in folder and any(has_folder("/".join(path.split("/")[:2])) for path in paths)
+    is_sure = (is_file(file) and question.claim.kind == "path") or question.claim.why == ENTERED
+    is_deep = ("/" in folder or question.claim.kind == "directory") and any(
+        has_folder("/".join(path.split("/")[: 2 if "/" in folder else 1])) for path in paths
+    )
     if not folder or not (is_sure or is_deep):
         return ""
     for path in paths:
@@ -771,10 +842,14 @@ def _not_there(world: World, question: Question, path: str) -> Verdict:
     is_shallow = world.now.state.is_shallow or bool(world.past.problem)
     since = "; this clone cannot tell since when" if is_shallow else ", and never had"
     missing = path[len(folder) + 1 :]
+    if _IS_MADE.search(question.subject.line):
+        return unverifiable(question, "made", "not there; the line says that a program makes it")
     if any(PLACEHOLDER.match(part) for part in missing.split("/")):
         return unverifiable(question, "placeholder", "its name stands for any name")
     why = f"{folder} has no {missing}{since}"
     near = tuple(world.now.by_name.get(path.rpartition("/")[2], ())[:5])
+    if alike := [other for other in near if other.split("/")[-2:] == path.split("/")[-2:]]:
+        return unverifiable(question, "several", f"{alike[0]} ends alike", candidates=tuple(alike))
     return gone(question, NOT_THERE if is_shallow else NEVER_SEEN, why, place=path, candidates=near, rank=CODE)
 
 

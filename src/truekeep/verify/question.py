@@ -20,3 +20,10 @@ class Question(NamedTuple):
     longer: tuple[str, ...] = ()  # paths near the claim that end with its file name
     is_rooted: bool = False  # the path is from the root, and not only a name
     declared: DeclaredFolder = NOTHING  # what the part of the document says that it is about
+    named_above: tuple[str, ...] = ()  # words in code above the line in its section, that may be folders of the claim
+
+    @property
+    def path(self) -> str:
+        """The path of the memory's own file, from the root of the repository."""
+        name = self.memory.rpartition("/")[2]
+        return f"{self.folder}/{name}" if self.folder and name else name

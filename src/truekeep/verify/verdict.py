@@ -18,6 +18,10 @@ PACKAGE_LEFT = "package-left"  # nothing of the folder at the top that had it is
 ONLY_IN_TESTS = "only-in-tests"  # tests or examples still have the name
 NEVER_SEEN, NOT_THERE = "never-seen", "not-there"  # the folder is there, and the file is not
 
+FOLDER_LEFT = "folder-left"  # a path that never was, in a folder that is not here any more
+DEPENDENCY_LEFT = "dependency-left"  # no manifest lists it any more, and no code names it
+LEAST_VERSION = "least-version"  # the manifest asks for a newer one
+MODULE_MISSING = "module-missing"  # an example imports what an own package does not have
 NOT_A_COMMAND = "not-a-command"  # what a command runs by name, and nothing here is called so
 NOT_READ = "not-read"  # a setting that no file has
 

@@ -39,7 +39,7 @@ from truekeep.verify.git_history import Commit
 from truekeep.verify.hosted_links import read_hosted_link
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
-from truekeep.verify.path_claims import find_longer_paths, missing_here, outside
+from truekeep.verify.path_claims import find_longer_paths, words_above, missing_here, outside
 from truekeep.verify.question import Question
 from truekeep.verify.repository import Options, World, openclaw_folder
 from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts, stamp_of
@@ -147,7 +147,7 @@ class Verifier:
                 memory.text,
                 is_changelog=memory.is_changelog,
                 is_rst=memory.is_rst,
-                with_trees=self.options.are_documents,
+                are_documents=self.options.are_documents,
             )
             left_out[at] = found.left_out
             claims = self._of_people(memory, found.claims)
@@ -195,6 +195,7 @@ class Verifier:
         subjects = Subjects(memory.path, lines)
         longer = find_longer_paths(claims)
         declared = find_declared_folders(lines, is_log=is_log(memory.path)) if self._is_own(memory) else []
+        above = words_above(lines) if self.options.are_documents and claims else []
         for claim in claims:
             if claim.is_past:
                 continue
@@ -220,6 +221,7 @@ class Verifier:
                 subject,
                 longer.get(claim, ()),
                 declared=declared[claim.line - 1] if declared else NOTHING,
+                named_above=above[claim.line - 1] if above and claim.kind in ("path", "directory") else (),
             )
             yield _RoutedQuestion(at, where, question, problem, context)
 

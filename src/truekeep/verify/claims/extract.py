@@ -23,6 +23,7 @@ from truekeep.verify.claims.context import complete_claims
 from truekeep.verify.claims.cron import cron_claims
 from truekeep.verify.claims.hashes import drop_other_ids
 from truekeep.verify.claims.inline_code import (
+    SETTING,
     fence_claims,
     folder_after,
     folder_of_block,
@@ -53,6 +54,12 @@ _FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*)")
 _LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))[^)\n]{0,200}\)")
 _TREE_FENCES = ("", "text", "txt", "plaintext", "tree", "plain", "ascii", "bash", "sh", "shell", "console", "none")
+_WITH_SECTIONS = (".md", ".mdx", ".markdown")
+_INCLUDE = re.compile(
+    r"--8<--|\{\{\s*#\w*include\b|\{%-?\s*(?:include|render|import)\b|\[!(?:INCLUDE|code)|^\s*<<<\s|^\s*!!!include", re.IGNORECASE
+)  # another text is put in here, from a folder that the generator knows
+_SHELL_USE = re.compile(r"\$\{?([A-Z][A-Z0-9_]+)")  # a variable that the commands of the text set for themselves
+_BARE_TARGET = re.compile(r"(?!(?:[\w-]*-)?(?:url|link|href|path|target|src|file|dest)\Z)[\w-]+\Z")
 _REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
 
 
@@ -88,19 +95,19 @@ def extract_claims(
     *,
     is_changelog: bool = False,
     is_rst: bool = False,
-    with_trees: bool = False,
+    are_documents: bool = False,
     limit: int = MAX_CLAIMS,
 ) -> Claims:
     """Find the claims of a Markdown or reStructuredText text below its frontmatter, in order.
 
-    Claims are searched for in git, stored and shown; so credentials are masked first. `with_trees`: also the entries of
-    drawn folder trees.
+    Claims are searched for in git, stored and shown; so credentials are masked first. `are_documents`: of a repository; then
+    the entries of drawn folder trees and links to sections are claims as well.
     """
     text = cover_secrets(text)
     found: list[Claim] = []
     left_out = 0
     rst = read_rst(text) if is_rst else None
-    for claim in _walk(text if rst is None else rst.text, is_changelog, rst, with_trees=with_trees):
+    for claim in _walk(text if rst is None else rst.text, is_changelog, rst, are_documents=are_documents):
         if len(found) < limit:
             found.append(claim)
         else:
@@ -108,7 +115,7 @@ def extract_claims(
     return Claims(tuple(found), left_out)
 
 
-def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: bool) -> Iterator[Claim]:
+def _walk(text: str, is_changelog: bool, rst: RstText | None, *, are_documents: bool) -> Iterator[Claim]:
     patterns = _patterns()
     fence = info = ""
     offset = 0
@@ -119,6 +126,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
     folder: str | None = ""  # that the commands of a fence are in
     lines = text.split("\n")
     ends = _fence_ends(lines)
+    shell_variables = set(_SHELL_USE.findall(text)) if are_documents else set()
     is_open = False  # the fence is never closed: what follows after a blank line is read as what it looks like
     for number, line in enumerate(lines, start=1):
         start, offset = offset, offset + len(line) + 1
@@ -131,11 +139,12 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
             bare = line.strip(" \t\r>")
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
-            elif not is_changelog and not past_level and number not in drawn:
+            elif not is_changelog and not past_level and number not in drawn and not _INCLUDE.search(line):
                 base = None if folder and folder_after(line) != "" else folder  # a second `cd` may be from the root
                 commands = in_folder(fence_claims(line, info), base)
                 folder = folder_of_block(line, folder)
                 raws = _without_overlaps([*cron_claims(line), *commands])
+                raws = [raw for raw in raws if raw.why != SETTING or raw.name not in shell_variables]
                 yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
         if rst is not None and number in rst.code:
@@ -147,7 +156,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
         if rst is None and (fence := opening_fence(bare)) and (language := _FENCE_LANGUAGE.match(bare)) is not None:
             info = language[1].lower()
             is_open, folder = not _is_closed(ends, fence, number), ""
-            if with_trees and not is_open and not is_changelog and not past_level and info in _TREE_FENCES:
+            if are_documents and not is_open and not is_changelog and not past_level and info in _TREE_FENCES:
                 block = list(_block(lines, number, fence))
                 entries = list(tree_claims(block, number + 1, offset))
                 drawn.update(range(number + 1, number + 1 + len(block)) if entries else ())
@@ -161,7 +170,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, with_trees: boo
         if not line.strip():
             continue
         past = is_changelog or bool(past_level) or patterns.change_item.match(line) is not None
-        raws = _line_claims(line, decided=decided and heading is None)
+        raws = _line_claims(line, decided=decided and heading is None, are_documents=are_documents and rst is None)
         if rst is not None:
             past = past or number in rst.past
             raws = _with_links(raws, rst.links.get(number, ()))
@@ -194,9 +203,11 @@ def _is_closed(ends: dict[str, list[tuple[int, int]]], fence: str, number: int) 
     return at < len(below) and below[at][1] >= len(fence)
 
 
-def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
+def _line_claims(line: str, *, decided: bool, are_documents: bool) -> list[RawClaim]:
     """The claims of one line outside fences."""
     raws: list[RawClaim] = []
+    if _INCLUDE.search(line):
+        return raws
     taken: list[tuple[int, int]] = []
     if "`" in line:
         for start, end in code_spans(line):
@@ -205,12 +216,14 @@ def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
     if "](" in line:
         for match in _LINK.finditer(line):
             group = 1 if match[1] else 2
+            if _is_shown_as_code(match, taken):
+                continue
             start = _text_start(line, match)
             raws = [raw for raw in raws if raw.start < start or raw.end > match.start() or not _is_path(raw)]
             taken.append((start, match.end()))
-            raws += _link_claims(match[group], match.start(group))
+            raws += _link_claims(match[group], match.start(group), are_documents=are_documents)
     elif "]:" in line and (reference := _REFERENCE.match(line)) is not None:
-        raws += _link_claims(reference[1], reference.start(1))
+        raws += _link_claims(reference[1], reference.start(1), are_documents=are_documents)
         taken.append(reference.span())
     raws += worded_claims(line, raws)
     raws += cron_claims(line)
@@ -227,6 +240,13 @@ def _line_claims(line: str, *, decided: bool) -> list[RawClaim]:
     raws += decision_claims(line, decided=decided)
     raws.sort(key=lambda raw: (raw.start, -raw.end))
     return _without_overlaps(drop_other_ids(raws, line))
+
+
+def _is_shown_as_code(link: re.Match[str], taken: Sequence[tuple[int, int]]) -> bool:
+    """Whether a link is only an example of one: all of it is in inline code, and it leads to no file by its look."""
+    target = link[1] or link[2]
+    is_inside = any(start <= link.start() and link.end() <= end for start, end in taken)
+    return is_inside and ("#" in target or ("/" not in target and "." not in target))
 
 
 def _text_start(line: str, link: re.Match[str]) -> int:
@@ -256,18 +276,28 @@ def _with_links(raws: list[RawClaim], links: Sequence[tuple[int, str]]) -> list[
     return _without_overlaps(found)
 
 
-def _link_claims(target: str, start: int) -> list[RawClaim]:
+def _link_claims(target: str, start: int, *, are_documents: bool = False) -> list[RawClaim]:
+    """The claims of a link: the file that it leads to, and in documents of a repository the section."""
     if URL.match(target):
         return [url_claim(target, start, "a link")]
-    bare, _, fragment = target.partition("#")
-    if not bare or ":" in bare.split("/")[0] or len(bare) > MAX_CLAIM_CHARS:
+    bare, mark, fragment = target.partition("#")
+    if ":" in bare.split("/")[0] or len(target) > MAX_CLAIM_CHARS:
         return []
+    sections = []
+    if are_documents and fragment and (not bare or bare.endswith(_WITH_SECTIONS)):
+        at = start + len(bare)
+        sections = [RawClaim(at, start + len(target), "section", fragment, "a link", place=bare, is_weak=True)]
+    return [*_linked_files(bare, fragment, target, start, are_documents=are_documents), *sections] if bare else sections
+
+
+def _linked_files(bare: str, fragment: str, target: str, start: int, *, are_documents: bool) -> list[RawClaim]:
     end = start + len(bare)
     if (match := re.match(r"L(\d{1,7})(?:-L?(\d{1,7}))?\Z", fragment)) is not None and is_path(bare):
         path, first = bare_path(bare), int(match[1])
         last = max(first, int(match[2] or 0))
         return [RawClaim(start, start + len(target), "line", path, "a link", place=path, first=first, last=last)]
-    if PATTERN.search(bare) or not PATH.match(bare) or ("/" not in bare and not is_file(bare)):
+    is_named = "/" in bare or is_file(bare) or (are_documents and _BARE_TARGET.match(bare))
+    if PATTERN.search(bare) or not PATH.match(bare) or not is_named:
         return []
     kind = "directory" if bare.endswith("/") else "path"
     return [RawClaim(start, end, kind, bare_path(bare), "a link", is_weak=True)]

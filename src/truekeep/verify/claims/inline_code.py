@@ -41,6 +41,7 @@ _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
 )
 SETTING = "a setting"
+ENTERED = "a change of folder"
 _SETTING_FENCES = frozenset(("env", "dotenv", "ini", "properties", "conf", "config", "text", "txt", ""))
 _SETTING_LINE = re.compile(
     r"(?:export +)?(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*|[^\s;&|]+(?: [A-Z][\w-]*)+)\s*(?:#.*)?\Z"
@@ -163,6 +164,11 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
         sought = next((word for word in words[at + 1 :] if not word[1].startswith("-")), None)
         if sought is not None:
             yield from (raw._replace(is_weak=True) for raw in _searched_claims(sought[1], start + sought[0]))
+    if program in ("cd", "pushd") and len(words) == at + 2 and "/" in words[at + 1][1].strip("./"):
+        position, word = words[at + 1]
+        raws = [raw for raw in token_claims(word, start + position, ENTERED, is_command=True) if raw.end - raw.start == len(word)]
+        yield from (raw._replace(kind="directory") for raw in raws if raw.kind in ("path", "directory"))
+        return
     if program in ("docker", "podman"):
         for match in _CONTAINER_SETTING.finditer(code):
             first, last = match.span("name")

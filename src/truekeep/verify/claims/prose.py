@@ -42,6 +42,11 @@ _PROSE = re.compile(
     r"|(?<![\w.$/-])(?P<snake>_{0,2}[a-z][a-z0-9]*(?:_[a-z0-9]+)+)(?![\w/(-])"
     r"|(?<![\w./-])(?P<method>[A-Z][A-Za-z0-9]*[a-z]\w*\.[a-z_]\w*)(?![\w/(-])"
 )
+_LEAST = re.compile(
+    r"(?<![\w./@-])(?P<runtime>[Nn]ode(?:\.?js)?|NodeJS|Python|Go|Rust|Ruby|PHP|Java|Elixir|pnpm|npm|yarn|bun)\b[`*\])]{0,3}"
+    r"(?:\([^()\s]*\))?[ ]?[*`]{0,2}(?:(?:>=|≥|&gt;=) ?v?(?P<at_least>\d{1,3}(?:\.\d{1,3}){0,2})(?![\w.]*[-<,])"
+    r"|v?(?P<behind>\d{1,3})(?:\+|(?: |\.x )or (?:newer|later|higher|above|greater)\b))"
+)
 _HEX = re.compile(r"(?<![\w./#@-])[0-9a-f]{7,40}(?![\w/-]|\.\w)")
 _MANIFEST = re.compile(
     r"\b(?:package\.json|pyproject\.toml|Cargo\.toml|go\.mod|Gemfile|composer\.json|pom\.xml|build\.gradle"
@@ -179,6 +184,10 @@ def _number_claims(line: str, raws: list[RawClaim]) -> Iterator[RawClaim]:
         least = ">=" if patterns.or_newer.match(line, match.end()) else ""
         why = "a name and the least number" if least else "a name and a number"
         yield RawClaim(*match.span(2), "version", least + match[2], why, owner=match[1], is_weak=True)
+    for match in _LEAST.finditer(line):
+        name = "behind" if match["behind"] else "at_least"
+        owner, why = match["runtime"], "a name and the least number"
+        yield RawClaim(*match.span(name), "version", ">=" + match[name], why, owner=owner, is_weak=True)
 
 
 def _package_claims(line: str, raws: list[RawClaim]) -> Iterator[RawClaim]:

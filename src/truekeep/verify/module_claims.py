@@ -1,0 +1,53 @@
+"""Checks modules of the repository's own packages that examples import: a module that is not here cannot be imported."""
+
+from __future__ import annotations
+
+import re
+
+from truekeep.verify.question import Question
+from truekeep.verify.repository import World
+from truekeep.verify.verdict import CODE, MODULE_MISSING, Verdict, gone
+
+_GENERIC = frozenset("app src tests test lib api core main config utils models project mypackage package example".split())  # noqa: SIM905
+_MAKES_MODULES = re.compile(rb"__getattr__|sys\.modules|import_module|LazyModule|lazy_loader|extend_path|\bimport \*")
+
+
+def check_module(world: World, question: Question) -> Verdict | None:
+    """Tell that a module of an own package is missing; None if it is there, or may be made in another way."""
+    claim = question.claim
+    parts = claim.owner.split(".")
+    if not world.options.are_documents or claim.why != "an import" or len(parts) < 2 or parts[0] in _GENERIC:
+        return None
+    for root in _package_roots(world, parts[0]):
+        here = root
+        for at, part in enumerate(parts[1:], start=1):
+            below = f"{here}/{part}"
+            if world.now.has_folder(below):
+                here = below
+                continue
+            if _has_module(world, here, part) or _may_make(world, here, part):
+                return None
+            name = ".".join(parts[: at + 1])
+            return gone(question, MODULE_MISSING, f"there is no module {name}: {here} has no {part}", place=here, rank=CODE)
+        return None
+    return None
+
+
+def _package_roots(world: World, name: str) -> list[str]:
+    """The folder of a package, if there is only one of its name."""
+    key = ("package roots", name)
+    if key not in world.places:
+        ended = [one for one in world.now.folders if one == name or one.endswith(f"/{name}")]
+        world.places[key] = [one for one in ended if world.now.has(f"{one}/__init__.py")]
+    found: list[str] = world.places[key]
+    return found if len(found) == 1 and world.is_complete else []
+
+
+def _has_module(world: World, folder: str, name: str) -> bool:
+    return any(path.startswith(f"{folder}/{name}.") for path in world.now.position if path.startswith(f"{folder}/"))
+
+
+def _may_make(world: World, folder: str, name: str) -> bool:
+    """Whether the package itself names what is missing, or makes modules while it runs."""
+    text = world.now.text(f"{folder}/__init__.py")
+    return text is None or _MAKES_MODULES.search(text) is not None or re.search(rb"\b" + name.encode() + rb"\b", text) is not None
