@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from truekeep.check.documents import is_document
 from truekeep.core.errors import BadInput
@@ -19,43 +20,77 @@ from truekeep.text.line_diff import iter_spans
 from truekeep.verify.checkout import MAX_SOURCE_BYTES, CheckoutFiles
 from truekeep.verify.claim import Claim
 from truekeep.verify.link_claims import LINK_BROKEN, LINK_MOVED
+from truekeep.verify.section_links import PAGES, anchors_in, letters_of
 from truekeep.verify.verdict import GONE, GONE_BEFORE, MOVED, UNVERIFIABLE, Verdict
 
 _NAMES = re.compile(rb"--[A-Za-z][\w-]*|[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|\d[\w.]*\w|\d")
+_DEFINED = re.compile(
+    rb"\b(?:def|class|fn|func|fun|function|struct|enum|interface|trait|type|module|const|var|let|val|macro_rules!)\s+"
+    rb"([A-Za-z_]\w*)|^[ \t]*[\"']?([A-Za-z_]\w*)[\"']?[ \t]*(?:[=:]|\Z)", re.MULTILINE
+)  # a definition, or a key with its value
 _MAX_FILES_WITH_NAME = 20  # a word that more files of the tree still use was not taken away by one that lost it
 _PATH_KINDS = ("path", "directory", "line", "bundle")
 _NOT_FOUND = ("incomplete", "not-there", LINK_BROKEN)  # the tree lacks it, and history is not there to tell more
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class CodeChange:
     """A change of a repository, from a base commit to the work tree."""
 
     base: str
+    base_at: int = 0  # when it was made, in seconds
     added_lines: dict[str, frozenset[int]] = field(default_factory=dict)  # of documents
     lost_paths: dict[str, str] = field(default_factory=dict)  # files that are gone → their new path, or empty
     lost_names: dict[str, str] = field(default_factory=dict)  # words that a file no longer has → that file
     touched: frozenset[str] = frozenset()
+    lost_folders: frozenset[str] = frozenset()  # the names of folders of which nothing is left
+    lost_sections: frozenset[tuple[str, str]] = frozenset()  # document and letters of a heading that is gone
+    mentioning: frozenset[str] = frozenset()  # documents that have one of the words
 
     def may_concern(self, path: str, data: bytes) -> bool:
         """Whether a document can have an alarm that this change caused; cheap, and true when in doubt."""
-        if path in self.added_lines:
+        if path in self.added_lines or path in self.mentioning:
             return True
-        if any(os.fsencode(name) in data for name in self._file_names):
+        if self._lost_file_names is not None and self._lost_file_names.search(data):
             return True
-        words = {os.fsdecode(word) for word in _NAMES.findall(data)}
-        return not words.isdisjoint(self.lost_names)
+        return bool(self.lost_sections) and b"](" in data and b"#" in data
 
-    @property
-    def _file_names(self) -> set[str]:
-        """The last parts of the paths that are gone or whose lines moved, and of the folders above the former."""
-        folders = (folder for path in self.lost_paths for folder in path.split("/")[:-1])
-        return {path.rpartition("/")[2] for path in (*self.lost_paths, *self.touched)} | set(folders)
+    def lines_of(self, path: str, text: str) -> set[int]:
+        """The lines of a document that can have such an alarm."""
+        found = set(self.added_lines.get(path, ()))
+        files = self._lost_file_names
+        for number, line in enumerate(text.split("\n"), start=1):
+            if number in found or not line:
+                continue
+            raw = line.encode("utf-8", "replace")
+            is_section = bool(self.lost_sections) and b"#" in raw
+            has_word = not self._lost_words.isdisjoint(_NAMES.findall(raw))
+            if has_word or is_section or (files is not None and files.search(raw)):
+                found.add(number)
+        return found
+
+    @cached_property
+    def _lost_words(self) -> frozenset[bytes]:
+        return frozenset(map(os.fsencode, self.lost_names))
+
+    @cached_property
+    def _lost_file_names(self) -> re.Pattern[bytes] | None:
+        """The names of files and folders that are gone, and of files whose lines moved where a line is named."""
+        lost = {*(path.rpartition("/")[2] for path in self.lost_paths), *self.lost_folders}
+        moved = {path.rpartition("/")[2] for path in self.touched} - lost
+        gone = "|".join(re.escape(name) for name in sorted(lost))
+        lines = "|".join(re.escape(name) for name in sorted(moved))
+        parts = [rf"(?<![\w-])(?:{gone})(?![\w-])"] if gone else []
+        parts += [rf"(?<![\w-])(?:{lines})(?:[:#]|`?,? lines? )", rf"lines? \d.{{0,40}}(?:{lines})"] if lines else []
+        return re.compile(os.fsencode("|".join(parts))) if parts else None
 
     def concerns(self, path: str, claim: Claim) -> bool:
         """Whether this change added the line of a claim, or took away what it names."""
         if claim.line in self.added_lines.get(path, ()):
             return True
+        if claim.kind == "section":
+            own = os.path.normpath(os.path.join(os.path.dirname(path), claim.place)) if claim.place else path
+            return (own, letters_of(claim.name)) in self.lost_sections
         if claim.kind not in _PATH_KINDS:
             return bool(self._lost_name(claim.name))
         own = claim.place or claim.name if claim.kind == "line" else claim.name
@@ -127,21 +162,60 @@ def read_change(git: Git, now: CheckoutFiles, ref: str) -> CodeChange:
     # What was renamed has its words at the new place; what only one file lost may be in another.
     old_paths = [path for path in statuses if not is_document(path)]
     lost_names: dict[str, str] = {}
+    defined: set[str] = set()
     names = [f"{base}:{path}" for path in old_paths]
     for path, (_, text) in zip(old_paths, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
         after = now.data(statuses[path] or path, MAX_SOURCE_BYTES) or b""
         for word in set(_NAMES.findall(text or b"")) - set(_NAMES.findall(after)):
             lost_names.setdefault(os.fsdecode(word), path)
+        defined |= {os.fsdecode(word) for word in _defined(text or b"") - _defined(after)}
     used = now.find("words", lost_names)
-    lost_names = {word: path for word, path in lost_names.items() if len(used[word]) <= _MAX_FILES_WITH_NAME}
+    lost_names = {word: path for word, path in lost_names.items() if _is_lost(word, len(used[word]), defined)}
     documents = sorted(path for path in _documents(now) if path in statuses or path not in before)
     return CodeChange(
         base=base,
+        base_at=int(git.run("log", "-1", "--no-walk", "--no-show-signature", "--format=%ct", base, "--")),
         added_lines=dict(_added_lines(git, base, now, documents)),
         lost_paths=lost_paths,
         lost_names=lost_names,
         touched=frozenset(statuses),
+        lost_folders=_lost_folders(lost_paths, now),
+        lost_sections=frozenset(_lost_sections(git, base, now, [path for path in statuses if is_document(path)])),
+        mentioning=frozenset(path for paths in now.find("mentions", lost_names).values() for path in paths),
     )
+
+
+def _defined(text: bytes) -> set[bytes]:
+    return {name or key for name, key in _DEFINED.findall(text)}
+
+
+def _is_lost(word: str, users: int, defined: Collection[str]) -> bool:
+    """Whether a word that a file lost may be what a document names: a word of prose only if it was defined there."""
+    is_plain = not word.isascii() or (word.isalpha() and word[1:].islower())
+    if word[:1].isdigit():
+        return users == 0 and len(word) > 1
+    return users <= _MAX_FILES_WITH_NAME and (not is_plain or word in defined)
+
+
+def _lost_folders(lost_paths: Iterable[str], now: CheckoutFiles) -> frozenset[str]:
+    found = set()
+    for path in lost_paths:
+        folder = os.path.dirname(path)
+        while folder and not now.has_folder(folder):
+            found.add(os.path.basename(folder))
+            folder = os.path.dirname(folder)
+    return frozenset(found)
+
+
+def _lost_sections(
+    git: Git, base: str, now: CheckoutFiles, documents: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    names = [f"{base}:{path}" for path in documents]
+    for path, (_, before) in zip(documents, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
+        after = now.data(path, MAX_SOURCE_BYTES)
+        if before is not None and after is not None and path.endswith(PAGES):
+            lost = anchors_in(before.decode("utf-8", "replace")) - anchors_in(after.decode("utf-8", "replace"))
+            yield from ((path, letters) for letters in lost)
 
 
 def _find_base(git: Git, ref: str) -> str:

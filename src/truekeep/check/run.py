@@ -89,6 +89,8 @@ def run_check(
         paths = find_documents(git, request.top, request.named, request.settings)
         world = verifier.open(str(request.top))
         change = read_change(git, world.now, request.since) if request.since else None
+        if change is not None:
+            world.past.search_only(change.base, change.base_at)
         texts, unread = _read(request.top, paths, change)
         places = {text.path: _inside(text.path, request.top) for text in texts}
 
@@ -97,7 +99,12 @@ def run_check(
                 change is None or change.concerns(places[text.path], claim)
             )
 
-        checked = verifier.check(texts, root=str(request.top), keep=False, progress=progress, is_asked=is_asked)
+        def lines_asked(text: MemoryText) -> set[int] | None:
+            return change.lines_of(places[text.path], text.text) if change is not None else None
+
+        checked = verifier.check(
+            texts, root=str(request.top), keep=False, progress=progress, is_asked=is_asked, lines_asked=lines_asked
+        )
         return _report(request, world, change, texts, checked, memory, unread)
     finally:
         store.close()

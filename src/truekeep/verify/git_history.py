@@ -76,6 +76,7 @@ class Past:
         reach = stamp_of(state.common_dir, "shallow") if state.is_shallow else ""
         self.key = f"{state.git_dir} {reach}".rstrip()
         self._since: int | None = None
+        self._only: list[Commit] = []  # searched instead of the checkpoints, if there is one
         self._name_search = OldNameSearch(())
         self._files: dict[str, PastTree] = {}  # by `commit:path`
         self._file_oids: dict[str, bytes | None] = {}
@@ -173,12 +174,16 @@ class Past:
 
     # Names that never occurred here. Memories often mention code of other projects, so this is cached.
 
+    def search_only(self, commit: str, at: int) -> None:
+        """Search one commit for what is not here any more: the base of a change. Nothing found so is remembered."""
+        self._only = [Commit(commit, at)]
+
     def absent_until(self, name: str) -> int:
         """Return the time until which a name is known to be in no code; 0 if it was never searched for."""
-        return int(self.store.answer(f"never {self.key} {name}") or 0)
+        return 0 if self._only else int(self.store.answer(f"never {self.key} {name}") or 0)
 
     def remember_absent(self, names: Iterable[str]) -> None:
-        if self._is_partial or self.problem:
+        if self._is_partial or self.problem or self._only:
             return
         with self.store.transaction():
             for name in names:
@@ -186,10 +191,11 @@ class Past:
 
     def cached_definitions(self, name: str, commit: str) -> str | None:
         """Return the definitions that an earlier run found for a name at a commit; at any commit if it is empty."""
-        return self.store.answer(f"was {self.key} {commit} {name}")
+        is_any = self._only and not commit
+        return None if is_any else self.store.answer(f"was {self.key} {commit} {name}")
 
     def remember_old_definitions(self, name: str, commit: str, found: str) -> None:
-        if found or not self._is_partial:
+        if (found or not self._is_partial) and not (self._only and not commit):
             self.store.remember(f"was {self.key} {commit} {name}", found)
 
     # Files.
@@ -502,7 +508,7 @@ class Past:
 
     def checkpoints(self) -> list[Commit]:
         """Return the commits to search when a memory has no date: a few, further and further back."""
-        return self._checkpoints
+        return self._only or self._checkpoints
 
     @cached_property
     def _checkpoints(self) -> list[Commit]:

@@ -56,6 +56,8 @@ def check_link(world: World, question: Question) -> Verdict | None:
             return confirmed(question, "exists", f"the link leads to {candidate}", candidate)
     if any(now.has(original) for translated in _pages(path) for original in _originals(translated)):
         return unverifiable(question, "translated", "only the document that this one translates has such a target")
+    if world.has_site_generator and question.folder and _is_beside_page(world, question, target):
+        return unverifiable(question, "of-site", "a generator that makes a folder of each page finds it")
     if is_from_root:
         return None  # most often a route of the website that is made of these documents
     if behind := now.behind(path):
@@ -84,6 +86,13 @@ def check_link(world: World, question: Question) -> Verdict | None:
         why = f"the link leads nowhere: there is no {path}" + (f"; a generator may mean {near[0]}" if near else "")
         return gone(question, LINK_OF_SITE, why, candidates=near, rank=CODE)
     return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _is_beside_page(world: World, question: Question, target: str) -> bool:
+    """Whether a target is there as seen from a folder that has the name of the page."""
+    stem = question.path.rpartition(".")[0]
+    path = os.path.normpath(os.path.join(stem, target))
+    return any(world.now.has(one) or world.now.has_folder(one) for one in _pages(path))
 
 
 def _leads_to_file(question: Question, path: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from truekeep.verify.path_claims import PLACEHOLDER
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, MODULE_MISSING, Verdict, gone
@@ -26,6 +27,8 @@ def check_module(world: World, question: Question) -> Verdict | None:
                 here = below
                 continue
             if _has_module(world, here, part) or _may_make(world, here, part):
+                return None
+            if PLACEHOLDER.match(part):
                 return None
             name = ".".join(parts[: at + 1])
             return gone(question, MODULE_MISSING, f"there is no module {name}: {here} has no {part}", place=here, rank=CODE)

@@ -14,13 +14,13 @@ from contextlib import suppress
 
 from truekeep.core.repository import GitFailed
 from truekeep.verify.claims.inline_code import SETTING
-from truekeep.verify.file_kinds import DOCUMENTS, is_for_contributors
-from truekeep.verify.own_settings import is_made_of_parts
+from truekeep.verify.file_kinds import DOCUMENTS, FileKind, is_for_contributors, kind_of
+from truekeep.verify.own_settings import may_be_read
 from truekeep.verify.path_claims import find_place
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.symbol_claims import is_source
-from truekeep.verify.verdict import CODE, NEVER_SEEN, NOT_READ, NOT_THERE, UNVERIFIABLE, Verdict, gone
+from truekeep.verify.verdict import CODE, GONE, NEVER_SEEN, NOT_READ, NOT_THERE, UNVERIFIABLE, Verdict, gone, unverifiable
 
 _MIN_NAMED_ALIKE = 2
 _OF_OTHER_PROGRAMS = frozenset(
@@ -35,6 +35,8 @@ _OF_EVERY_PROGRAM = ("--help", "--version")  # a library makes them
 def judge_own(world: World, question: Question, verdict: Verdict) -> Verdict:
     """Turn a verdict that nothing was seen into `gone` where the claim can only be about this repository."""
     state = world.now.state
+    if verdict.verdict == GONE and (other := _namesake(world, question)):
+        return unverifiable(question, "several", f"{other}, which is called alike, has the name", place=other)
     if verdict.verdict != UNVERIFIABLE or not state.head or not world.is_complete or question.claim.is_weak:
         return verdict
     kind, reason = question.claim.kind, verdict.reason
@@ -47,6 +49,16 @@ def judge_own(world: World, question: Question, verdict: Verdict) -> Verdict:
     if kind in ("symbol", "method", "env", "flag") and reason in ("never-seen", "only-mentioned"):
         return _missing_name(world, question, verdict)
     return verdict
+
+
+def _namesake(world: World, question: Question) -> str:
+    """A file that has a name, if the file that is said to have it is not here and ends like this one."""
+    claim = question.claim
+    if claim.kind not in ("symbol", "method") or "/" not in claim.place or world.now.has(claim.place):
+        return ""
+    ending = "/".join(claim.place.split("/")[-2:])
+    alike = [path for path in world.now.by_name.get(ending.rpartition("/")[2], ()) if path.endswith(f"/{ending}")]
+    return next((path for path in alike if world.find_word(path, claim.name)), "")
 
 
 def _ports(world: World) -> str:
@@ -78,6 +90,30 @@ def _grep(world: World, pattern: str) -> Iterator[tuple[str, str]]:
                 yield path, word
 
 
+def _is_own_test(question: Question, path: str) -> bool:
+    """Whether a test is named together with its file: `tests/test_x.py::TestX::test_y`."""
+    claim = question.claim
+    return bool(claim.place) and claim.kind in ("symbol", "method") and kind_of(path) is FileKind.TEST
+
+
+def _other_capitals(world: World, question: Question) -> str | None:
+    """The name in other capitals, if code has it so: `HttpServer` for what is called HTTPServer."""
+    claim = question.claim
+    if claim.kind not in ("symbol", "method") or not is_for_contributors(question.memory):
+        return None
+    if len(claim.name) < _MIN_SPELLED or not _TYPE.match(claim.name):
+        return None
+    with suppress(GitFailed):
+        raw = world.git.run("grep", "-ozIiw", "-e", re.escape(claim.name))
+        for row in os.fsdecode(raw).split("\n"):
+            path, _, word = row.partition("\0")
+            if word and is_source(path) and word.isidentifier() and word[0].isupper():
+                return word
+    return None
+
+
+_MIN_SPELLED = 10
+_TYPE = re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*\Z")
 _NAMES_SPELLINGS = re.compile(
     r"\b(?:snake|kebab|screaming|pascal|camel|upper|lower)[-_ ]?(?:snake[-_ ]?)?case\b|\bnaming\b|\bname-(?:constants|variables|functions)\b", re.IGNORECASE
 )  # a line that shows how names are written
@@ -95,12 +131,14 @@ def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict
     if claim.kind == "flag" and not claim.owner and is_for_contributors(question.memory):
         return gone(question, NEVER_SEEN, "no code here has it; another program may", rank=CODE)
     if claim.kind == "env" and claim.why == SETTING:
-        return verdict if is_made_of_parts(world, claim.name) else gone(question, NOT_READ, _NOT_READ, rank=CODE)
+        return verdict if may_be_read(world, claim.name) else gone(question, NOT_READ, _NOT_READ, rank=CODE)
     if claim.kind == "env" and is_for_contributors(question.memory) and (others := _named_alike(world, claim.name)):
         why = f"no code here has it; {', '.join(others)} are here"
         return gone(question, NOT_THERE, why, rank=CODE)
+    if (spelled := _other_capitals(world, question)) is not None:
+        return gone(question, NOT_THERE, f"no code here has it; {spelled} is here", rank=CODE)
     place = find_place(world, claim.place or (claim.owner if claim.kind == "flag" else ""), question)
-    if place is None or not world.now.has(place.path) or not is_source(place.path):
+    if place is None or not world.now.has(place.path) or not (is_source(place.path) or _is_own_test(question, place.path)):
         return verdict
     return gone(
         question, NOT_THERE, f"{place.path} does not have it, and no code here does", place=place.path, rank=CODE

@@ -25,6 +25,7 @@ _MAKES_NAMES = (
     r"|from_prefixed_env|org\.springframework\.boot|spring-boot-starter|io\.quarkus|io\.micronaut|com\.typesafe\.config|AddEnvironmentVariables"
     r"|auto_envvar_prefix|#\[(arg|clap)\([^)]*env[,)]|serde_env|(from|import) (environs|decouple)"
 )  # libraries that read a variable for a field or a key of another name
+_OF_AN_EXAMPLE = frozenset(("EXAMPLE", "MY", "YOUR", "FOO", "BAR", "SOME", "CUSTOM", "NEW"))
 _PARTS = re.compile(r"[A-Z0-9]+")
 
 
@@ -53,9 +54,11 @@ def _is_own(users: Sequence[Sequence[str]]) -> bool:
     return known >= _MIN_KNOWN and known >= len(users) * _SHARE_KNOWN
 
 
-def is_made_of_parts(world: World, name: str) -> bool:
-    """Whether the code may have a variable without writing it: it puts names together, or a library does."""
+def may_be_read(world: World, name: str) -> bool:
+    """Whether a variable may count without any code that has it: it puts names together, or another program reads it."""
     parts = _PARTS.findall(name)
+    if parts[0] in _OF_AN_EXAMPLE or not any(_files_with(world, parts[0], ignore_case=True)):
+        return True  # of the reader, or of a program that is only used here
     heads = ["_".join(parts[:at]) + "_" for at in range(1, len(parts))]
     tails = ["_" + "_".join(parts[at:]) for at in range(1, len(parts))]
     pieces = "|".join([*(f"{head}([^A-Za-z0-9_]|$)" for head in heads), *(f"(^|[^A-Za-z0-9_]){tail}" for tail in tails)])

@@ -51,7 +51,7 @@ MADE_AT_RUN_TIME = re.compile(
     re.IGNORECASE,
 )
 PLACEHOLDER = re.compile(
-    r"(?:test[_-])?(?:foo|bar|baz|qux|blah|xyz)(?:_test)?\b|(?:path|to|file|filename|example|sample|dummy)(?:\.|\Z)"
+    r"(?:test[_-])?(?:foo|bar|baz|qux|blah|xyz)(?:_test)?\b|(?:path|to|file|filename|example|sample|dummy)(?:\.|-name|\Z)"
     r"|(?:my|your|some|example|new)(?:[-_.A-Z]|command|file|module|plugin|app|test)"
     r"|(?:My|Your|Some|Example|New)[A-Z]|FeatureName|path_to|[A-Z]{1,6}-\d+\b|x{2,}\b|.*(?:[-_]|\b)(?:123|xxx+|name|id|foo|bar|baz)\.\w+\Z",
 )  # `tests/path/test_foo.py`, `src/my_module.py`

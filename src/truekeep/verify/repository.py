@@ -29,7 +29,7 @@ ELSEWHERE = "/"  # the folder of what is not in this repository
 _SITE_FILE = re.compile(
     r"(?:^|/)(?:mkdocs\.ya?ml|zensical\.toml|docusaurus\.config\.\w+|sidebars\.\w+|_config\.ya?ml|conf\.py|book\.toml"
     r"|antora\.yml|mint\.json|docs\.json|theme\.config\.\w+|astro\.config\.\w+|hugo\.\w+|\.vitepress/config\.\w+"
-    r"|_sidebar\.md|_quarto\.yml)\Z"
+    r"|_sidebar\.md|_quarto\.yml|_index\.md)\Z"
 )
 _SITE_PACKAGES = frozenset(("ex_doc", "nextra", "vitepress", "vuepress", "mkdocs", "sphinx", "fumadocs-core", "yard"))
 HOME_FOLDER = re.compile(r"/root(?=/|\Z)|/(?:home|Users)/[^/]+")

@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
 from truekeep.verify.package_claims import find_last_listed, is_unreadable
+from truekeep.verify.path_claims import PLACEHOLDER
 from truekeep.verify.question import Question
-from truekeep.verify.repository import World
+from truekeep.verify.repository import World, is_code
 from truekeep.verify.verdict import CODE, GONE, NOT_A_COMMAND, Verdict, confirmed, gone, unverifiable
 
 _MIN_ALIKE = 2  # commands of one namespace that the code defines, by which it is this repository's own
@@ -64,6 +65,8 @@ _FRAMEWORKS = {
 
 def check_script(world: World, question: Question) -> Verdict | None:
     claim = question.claim
+    if world.options.are_documents and PLACEHOLDER.match(claim.name):
+        return None
     if (check := _CHECKS.get(claim.owner)) is not None:
         verdict = check(world, question)
         is_sure = verdict is None or verdict.verdict != GONE or world.options.are_documents
@@ -115,6 +118,8 @@ def _check_framework(world: World, question: Question) -> Verdict | None:
     alike = sorted(name for name in known if name.startswith(space + framework.separator))
     if space in framework.others or len(alike) < _MIN_ALIKE or not world.is_complete:
         return None
+    if _is_quoted(world, claim.name):
+        return None  # another name of a command
     why = f"no command here is called so; of {space} there are {', '.join(alike[:3])}"
     return gone(question, NOT_A_COMMAND, f"{why} and {len(alike) - 3} more" if len(alike) > 3 else why, rank=CODE)
 
@@ -141,6 +146,14 @@ def _commands_in_code(world: World, framework: _Framework) -> Iterator[tuple[str
                 name = ".".join(_snake(part) for part in name.removeprefix("Mix.Tasks.").split("."))
             if name:
                 yield name, path
+
+
+def _is_quoted(world: World, name: str) -> bool:
+    """Whether code has the name in quotes."""
+    with suppress(GitFailed):
+        raw = world.git.run("grep", "--untracked", "-lzIE", "-e", f"['\"]{re.escape(name)}['\" ]")
+        return any(is_code(os.fsdecode(item)) for item in raw.split(b"\0") if item)
+    return False
 
 
 def _snake(name: str) -> str:

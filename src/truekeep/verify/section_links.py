@@ -46,7 +46,7 @@ def check_section(world: World, question: Question) -> Verdict | None:
     if not path.endswith(PAGES) or not world.now.has(path):
         return None
     known = _anchors(world, path)
-    wanted = _letters(fragment.removeprefix("user-content-"))
+    wanted = letters_of(fragment.removeprefix("user-content-"))
     if known is None or not wanted:
         return None
     if wanted in known or _NUMBERED.sub("", wanted) in known:
@@ -70,7 +70,7 @@ def _anchors(world: World, path: str) -> frozenset[str] | None:
 
 def anchors_in(text: str) -> frozenset[str]:
     """The letters and digits of each anchor that a text has, and an empty one if other texts are put into it."""
-    found = {_letters(title) for title in _titles(text)}
+    found = {letters_of(title) for title in _titles(text)}
     found.discard("")
     return frozenset(found | {""} if _PUT_TOGETHER.search(text) else found)
 
@@ -94,6 +94,7 @@ def _titles(text: str) -> Iterator[str]:
         before = line
 
 
-def _letters(title: str) -> str:
+def letters_of(title: str) -> str:
+    """The letters and digits of a heading or of an anchor, in lower case."""
     plain = _EMOJI.sub("", _TAG.sub("", _LINK.sub(r"\1", title.partition(" {#")[0])))
     return _NOT_WORD.sub("", plain.lower())

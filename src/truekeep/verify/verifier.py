@@ -98,16 +98,20 @@ class Verifier:
         keep: bool = True,
         progress: Callable[[str, int, int], None] = lambda *_: None,
         is_asked: Callable[[MemoryText, Claim], bool] = lambda *_: True,
+        lines_asked: Callable[[MemoryText], Collection[int] | None] = lambda _: None,
     ) -> list[CheckedMemory]:
-        """Check the claims of every memory, in order. `root`: the checkout to use for all of them."""
+        """Check the claims of every memory, in order. `root`: the checkout to use for all of them.
+
+        `lines_asked`: the lines of a memory whose claims are asked about; None for all.
+        """
         try:
-            return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked)
+            return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked, lines_asked=lines_asked)
         except JSONDecodeError:
             self.store.recreate()  # a damaged page that SQLite did not notice
         except StoreDamaged:
             pass
         self._worlds = {} if self._worlds is not None else None  # they refer to facts that are deleted
-        return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked)
+        return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked, lines_asked=lines_asked)
 
     def open(self, root: str) -> World:
         """The repository of a checkout; with `reuse`, the one that later checks use."""
@@ -138,6 +142,7 @@ class Verifier:
         keep: bool,
         progress: Callable[[str, int, int], None],
         is_asked: Callable[[MemoryText, Claim], bool],
+        lines_asked: Callable[[MemoryText], Collection[int] | None],
     ) -> list[CheckedMemory]:
         left_out = [0] * len(memories)
         asked: list[_RoutedQuestion] = []
@@ -148,6 +153,7 @@ class Verifier:
                 is_changelog=memory.is_changelog,
                 is_rst=memory.is_rst,
                 are_documents=self.options.are_documents,
+                lines=lines_asked(memory),
             )
             left_out[at] = found.left_out
             claims = self._of_people(memory, found.claims)

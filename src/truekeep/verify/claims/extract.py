@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -96,18 +96,19 @@ def extract_claims(
     is_changelog: bool = False,
     is_rst: bool = False,
     are_documents: bool = False,
+    lines: Collection[int] | None = None,
     limit: int = MAX_CLAIMS,
 ) -> Claims:
     """Find the claims of a Markdown or reStructuredText text below its frontmatter, in order.
 
     Claims are searched for in git, stored and shown; so credentials are masked first. `are_documents`: of a repository; then
-    the entries of drawn folder trees and links to sections are claims as well.
+    the entries of drawn folder trees and links to sections are claims as well. `lines`: only the claims of these.
     """
     text = cover_secrets(text)
     found: list[Claim] = []
     left_out = 0
     rst = read_rst(text) if is_rst else None
-    for claim in _walk(text if rst is None else rst.text, is_changelog, rst, are_documents=are_documents):
+    for claim in _walk(text if rst is None else rst.text, is_changelog, rst, are_documents=are_documents, asked=lines):
         if len(found) < limit:
             found.append(claim)
         else:
@@ -115,7 +116,9 @@ def extract_claims(
     return Claims(tuple(found), left_out)
 
 
-def _walk(text: str, is_changelog: bool, rst: RstText | None, *, are_documents: bool) -> Iterator[Claim]:
+def _walk(
+    text: str, is_changelog: bool, rst: RstText | None, *, are_documents: bool, asked: Collection[int] | None
+) -> Iterator[Claim]:
     patterns = _patterns()
     fence = info = ""
     offset = 0
@@ -139,6 +142,8 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, are_documents: 
             bare = line.strip(" \t\r>")
             if (is_open and not bare) or closes_fence(bare, fence):
                 fence = ""
+            elif asked is not None and number not in asked:
+                folder = folder_of_block(line, folder)
             elif not is_changelog and not past_level and number not in drawn and not _INCLUDE.search(line):
                 base = None if folder and folder_after(line) != "" else folder  # a second `cd` may be from the root
                 commands = in_folder(fence_claims(line, info), base)
@@ -148,7 +153,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, are_documents: 
                 yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
         if rst is not None and number in rst.code:
-            if not is_changelog:
+            if not is_changelog and (asked is None or number in asked):
                 raws = fence_claims(line, rst.code[number])
                 yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
@@ -158,7 +163,8 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, are_documents: 
             is_open, folder = not _is_closed(ends, fence, number), ""
             if are_documents and not is_open and not is_changelog and not past_level and info in _TREE_FENCES:
                 block = list(_block(lines, number, fence))
-                entries = list(tree_claims(block, number + 1, offset))
+                is_asked = asked is None or any(at in asked for at in range(number + 1, number + 1 + len(block)))
+                entries = list(tree_claims(block, number + 1, offset)) if is_asked else []
                 drawn.update(range(number + 1, number + 1 + len(block)) if entries else ())
                 yield from entries
             continue
@@ -167,7 +173,7 @@ def _walk(text: str, is_changelog: bool, rst: RstText | None, *, are_documents: 
             if not past_level or level <= past_level:
                 past_level = level if patterns.changelog_heading.match(title) or _RELEASE.match(title) else 0
             decided = patterns.decision_heading.search(title) is not None
-        if not line.strip():
+        if not line.strip() or (asked is not None and number not in asked):
             continue
         past = is_changelog or bool(past_level) or patterns.change_item.match(line) is not None
         raws = _line_claims(line, decided=decided and heading is None, are_documents=are_documents and rst is None)
