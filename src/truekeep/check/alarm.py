@@ -46,6 +46,7 @@ _FINISHED = re.compile(
 SURE_REASONS = (*LINK_REASONS, *TREE_REASONS, NOT_A_COMMAND, NOT_READ)  # where nothing depends on the sentence
 _OWN_README = re.compile(r"README(?:\.\w+)?\Z", re.IGNORECASE)
 UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
+_SURE_NUMBERS = {NEVER_SEEN: ("called a commit",), NOT_THERE: ("called a port",)}  # that the text calls so
 _MANY_WORDS = 2  # underscores in a name: hardly that of a local variable
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
@@ -96,6 +97,8 @@ def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
         return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM
     if verdict.reason == DEPENDENCY_LEFT:
         return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM
+    if claim.kind in ("commit", "port") and is_for_contributors(path) and not claim.is_weak:
+        return HIGH if verdict.reason in _SURE_NUMBERS and claim.why in _SURE_NUMBERS[verdict.reason] else LOW
     if claim.kind in UNCERTAIN_KINDS:
         return LOW
     if verdict.reason in LINK_REASONS and _FINISHED.search(path):
@@ -177,9 +180,10 @@ def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
     if verdict.verdict != GONE:
         return LOW if verdict.reason == GONE_BEFORE or verdict.verdict == CHANGED else MEDIUM
     if verdict.reason in (NEVER_SEEN, NOT_THERE):
-        if not is_for_contributors(path) or (claim.kind == "flag" and not claim.owner):
+        is_named_flag = claim.kind == "flag" and not claim.owner
+        if not is_for_contributors(path) or (is_named_flag and verdict.reason == NEVER_SEEN):
             return LOW
-        return HIGH if verdict.reason == NOT_THERE and claim.kind != "flag" else MEDIUM
+        return HIGH if verdict.reason == NOT_THERE and (claim.kind != "flag" or is_named_flag) else MEDIUM
     if verdict.reason == MODULE_MISSING:
         return HIGH
     last = verdict.place.partition(":")[0]

@@ -30,6 +30,7 @@ from truekeep.verify.text_edits import TextEdit, plan_repairs
 from truekeep.verify.verdict import MOVED, Verdict
 from truekeep.verify.verifier import Verifier
 
+_MAY_BE_SURE = ("package", "commit", "port")  # uncertain kinds of which some claims are sure
 Progress = Callable[[str, int, int], None]
 
 
@@ -119,7 +120,7 @@ def _is_reportable(claim: Claim, settings: CheckSettings) -> bool:
     if settings.kinds and claim.kind not in settings.kinds:
         return False
     is_least = claim.kind == "version" and claim.name.startswith(">=")
-    return settings.confidence == LOW or claim.kind not in UNCERTAIN_KINDS or claim.kind == "package" or is_least
+    return settings.confidence == LOW or claim.kind not in UNCERTAIN_KINDS or claim.kind in _MAY_BE_SURE or is_least
 
 
 def _read(top: Path, paths: Sequence[str], change: CodeChange | None) -> tuple[list[MemoryText], list[str]]:

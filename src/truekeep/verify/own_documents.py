@@ -16,9 +16,10 @@ from truekeep.core.repository import GitFailed
 from truekeep.verify.claims.inline_code import SETTING
 from truekeep.verify.file_kinds import DOCUMENTS, FileKind, is_for_contributors, kind_of
 from truekeep.verify.own_settings import may_be_read
-from truekeep.verify.path_claims import find_place
+from truekeep.verify.path_claims import PLACEHOLDER, find_place
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
+from truekeep.verify.subject import reduce_words
 from truekeep.verify.symbol_claims import is_source
 from truekeep.verify.verdict import CODE, GONE, NEVER_SEEN, NOT_READ, NOT_THERE, UNVERIFIABLE, Verdict, gone, unverifiable
 
@@ -45,7 +46,9 @@ def judge_own(world: World, question: Question, verdict: Verdict) -> Verdict:
     if kind == "script" and reason == "not-listed":
         return gone(question, NEVER_SEEN, f"nothing here that {question.claim.owner} runs has this name", rank=CODE)
     if kind == "port" and reason == "not-listening" and (others := _ports(world)):
-        return gone(question, NEVER_SEEN, f"no configuration or code names it; they name {others}", rank=CODE)
+        named = NOT_THERE if len(others) == 1 and question.claim.why == "called a port" else NEVER_SEEN
+        why = f"no configuration or code names it; they name {', '.join(map(str, others[:5]))}"
+        return gone(question, named, why, rank=CODE)
     if kind in ("symbol", "method", "env", "flag") and reason in ("never-seen", "only-mentioned"):
         return _missing_name(world, question, verdict)
     return verdict
@@ -61,9 +64,19 @@ def _namesake(world: World, question: Question) -> str:
     return next((path for path in alike if world.find_word(path, claim.name)), "")
 
 
-def _ports(world: World) -> str:
-    found = {number for manifest in world.manifests.values() for number, _ in manifest.ports}
-    return ", ".join(map(str, sorted(found)[:5]))
+def _ports(world: World) -> list[int]:
+    """The ports that configuration names, and those that code gives to a variable or setting called port."""
+    key = ("ports",)
+    if key not in world.places:
+        listed = {number for manifest in world.manifests.values() for number, _ in manifest.ports}
+        given = {
+            int(digits)
+            for path, words in _grep(world, r"[A-Za-z_]*([Pp]ort|PORT)[\"']?( \|\| |[ =:(?]+)[\"']?[0-9]{4,5}")
+            if is_source(path) and (digits := re.split(r"\D", words)[-1])
+        }
+        world.places[key] = sorted(listed | {number for number in given if number < 65_536})
+    found: list[int] = world.places[key]
+    return found
 
 
 def _named_alike(world: World, name: str) -> list[str]:
@@ -112,6 +125,21 @@ def _other_capitals(world: World, question: Question) -> str | None:
     return None
 
 
+def _types_named_alike(world: World, question: Question) -> list[str]:
+    """Some types and functions of the code whose names begin with the same two words; none if few do."""
+    claim = question.claim
+    if claim.kind not in ("symbol", "method") or not is_for_contributors(question.memory) or claim.may_be_past:
+        return []
+    words = _WORDS_OF_NAME.findall(claim.name)
+    prefix = "".join(words[:2])
+    if len(words) < _MIN_WORDS or len(prefix) < _MIN_PREFIX or PLACEHOLDER.match(claim.name):
+        return []
+    found = {word for path, word in _grep(world, f"{prefix}[A-Z][A-Za-z0-9]+") if is_source(path)}
+    return sorted(found)[:3] if len(found) >= _MIN_TYPES_ALIKE else []
+
+
+_WORDS_OF_NAME = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]+")
+_MIN_WORDS, _MIN_PREFIX, _MIN_TYPES_ALIKE = 3, 6, 4
 _MIN_SPELLED = 10
 _TYPE = re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*\Z")
 _NAMES_SPELLINGS = re.compile(
@@ -129,7 +157,9 @@ def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict
     if claim.kind == "flag" and claim.owner.rpartition("/")[2].lower() in world.products:
         return gone(question, NEVER_SEEN, f"no code here has it, and {claim.owner} is made here", rank=CODE)
     if claim.kind == "flag" and not claim.owner and is_for_contributors(question.memory):
-        return gone(question, NEVER_SEEN, "no code here has it; another program may", rank=CODE)
+        is_called = re.search(rf"-(?:flag|option|switch)-{reduce_words(claim.name).strip('-')}-", question.subject.line)
+        why = "no code here has it" if is_called else "no code here has it; another program may"
+        return gone(question, NOT_THERE if is_called else NEVER_SEEN, why, rank=CODE)
     if claim.kind == "env" and claim.why == SETTING:
         return verdict if may_be_read(world, claim.name) else gone(question, NOT_READ, _NOT_READ, rank=CODE)
     if claim.kind == "env" and is_for_contributors(question.memory) and (others := _named_alike(world, claim.name)):
@@ -137,6 +167,8 @@ def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict
         return gone(question, NOT_THERE, why, rank=CODE)
     if (spelled := _other_capitals(world, question)) is not None:
         return gone(question, NOT_THERE, f"no code here has it; {spelled} is here", rank=CODE)
+    if others := _types_named_alike(world, question):
+        return gone(question, NOT_THERE, f"no code here has it; {', '.join(others)} are here", rank=CODE)
     place = find_place(world, claim.place or (claim.owner if claim.kind == "flag" else ""), question)
     if place is None or not world.now.has(place.path) or not (is_source(place.path) or _is_own_test(question, place.path)):
         return verdict

@@ -17,11 +17,11 @@ from truekeep.verify.claim import Claim
 from truekeep.verify.claims.inline_code import ENTERED
 from truekeep.verify.claims.patterns import FOLDERS_OF_ANY_PROJECT, OF_ANY_PROJECT, SYSTEM_FOLDERS, WELL_KNOWN, is_file
 from truekeep.verify.claims.trees import IN_TREE
-from truekeep.verify.file_kinds import language_for
+from truekeep.verify.file_kinds import is_for_contributors, language_for
 from truekeep.verify.git_history import Trail
 from truekeep.verify.question import Question
 from truekeep.verify.repository import ELSEWHERE, HOME_FOLDER, World, is_code
-from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, Subject, is_one_word, nearest
+from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, Subject, is_one_word, nearest, reduce_words
 from truekeep.verify.verdict import (
     CODE,
     FOLDER_LEFT,
@@ -63,6 +63,7 @@ _SECTION = re.compile(r"#{1,2}[ \t]+(.*)")
 _PLAIN_FOLDER = re.compile(r"(?<![\w./-])/?[\w.-]*[a-z][\w.-]*(?:/[\w.-]+)*/?(?![\w(])")
 _FOLDER_IN_CODE = re.compile(r"`/?([\w.-]+(?:/[\w.-]+)*/?)`")
 _MAX_NAMED_ABOVE = 20
+_STATED = r"-(?:is|are|lives?|sits?|(?:is|are)-(?:defined|located|stored|kept|found|set))-(?:in|at|under)(?:-the)?"
 _HEADERS = (".h", ".hh", ".hpp", ".hxx")
 _LINES_TO_LONGER_PATH = 8
 _PASSING_FOLDER = re.compile(r"/(?:(?:private/|var/)?tmp|dev|proc|run)/")
@@ -772,6 +773,8 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
             return unverifiable(question, "ignored", "not there; git ignores such a path, so a build may make it")
         why = f"nothing here or in history has such a path, and {lost} is not here any more"
         return gone(question, FOLDER_LEFT, why, candidates=near, rank=CODE)
+    if world.options.are_documents and _is_stated(question, bare) and not is_ignored_path(world, bare, question):
+        return gone(question, NEVER_SEEN, "nothing here or in history has such a path", candidates=near, rank=CODE)
     if not (now.has_folder(parts[0]) or now.has_folder("/".join(parts[:-1]))):
         return unverifiable(question, "never-seen", "nothing here or in history has such a path", candidates=near)
     if is_ignored_path(world, bare, question):
@@ -782,6 +785,16 @@ def _missing(world: World, question: Question, name: str, *, is_folder: bool) ->
         why = "never seen in this history; the memory may be newer than this checkout"
         return unverifiable(question, "never-seen", why, candidates=near)
     return gone(question, "never-seen", "no such path, and none in all of history", candidates=near)
+
+
+def _is_stated(question: Question, bare: str) -> bool:
+    """Whether a document for contributors says of something that it is in a file: "the settings are in `a/b.toml`"."""
+    claim = question.claim
+    if not is_for_contributors(question.memory) or claim.why != "inline code" or claim.kind != "path":
+        return False
+    if not is_file(bare.rpartition("/")[2]) or MADE_AT_RUN_TIME.search(bare) or PLACEHOLDER.search(bare):
+        return False
+    return re.search(_STATED + re.escape(reduce_words(claim.text)), question.subject.line) is not None
 
 
 def _lost_folder(world: World, name: str, question: Question) -> str:

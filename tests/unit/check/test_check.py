@@ -235,6 +235,7 @@ def test_where_links_lead(project: Project) -> None:
         "[g](src/client.py) [h](../README.md) [i](guides.md) [j](gu%69de.md) [k](https://example.org/x.md)\n",
     )
     assert project.alarms() == [
+        ("docs/links.md", 1, "gone", "#part"),
         ("docs/links.md", 2, "gone", "src/client.py"),
         ("docs/links.md", 2, "gone", "guides.md"),
     ]

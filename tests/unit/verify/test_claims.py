@@ -182,7 +182,7 @@ INLINE: dict[str, list[str]] = {
     "`Order#valid?`": ["method Order#valid? = valid? of Order"],
     "`save!`": ["?symbol save!"],
     "`println!()`": ["symbol println!"],
-    "`rm -rf src/gen/`, `cd src/app`": ["directory src/gen/ = src/gen", "path src/app"],
+    "`rm -rf src/gen/`, `cd src/app`": ["directory src/gen/ = src/gen", "directory src/app"],
     "`mytool --fast`": ["?flag --fast of mytool"],
     "`git checkout main`": [],
 }
@@ -432,6 +432,7 @@ def test_the_more_telling_kind_wins_a_stretch_of_text() -> None:
 
 def test_every_kind_can_be_found() -> None:
     found = {kind for text in (*INLINE, *PROSE, *PLACED, "We decided it.") for kind in kinds_of(text)}
+    found |= {claim.kind for claim in extract_claims("See [it](#setup).", are_documents=True).claims}
     assert found == set(KINDS)
 
 
