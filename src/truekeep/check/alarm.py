@@ -41,7 +41,8 @@ _INCLUDED = re.compile(
     r"(?:^|/)(?:_[^/]*|snippets|partials|includes|fragments|shared)/"
 )  # links are relative elsewhere
 _FINISHED = re.compile(
-    r"(?:^|/)(?:completed|done|finished|closed|implemented|archived?|history)/|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z", re.IGNORECASE
+    r"(?:^|/)(?:completed|done|finished|closed|implemented|archived?|history)/|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z",
+    re.IGNORECASE,
 )  # plans and notes of their day, which nobody keeps up
 SURE_REASONS = (*LINK_REASONS, *TREE_REASONS, NOT_A_COMMAND, NOT_READ)  # where nothing depends on the sentence
 _OWN_README = re.compile(r"README(?:\.\w+)?\Z", re.IGNORECASE)

@@ -24,9 +24,11 @@ from truekeep.verify.section_links import PAGES, anchors_in, letters_of
 from truekeep.verify.verdict import GONE, GONE_BEFORE, MOVED, UNVERIFIABLE, Verdict
 
 _NAMES = re.compile(rb"--[A-Za-z][\w-]*|[A-Za-z_$\x80-\xff][\w$\x80-\xff]*|\d[\w.]*\w|\d")
+_SETTING = re.compile(r"\s*(?:export +)?[A-Z][A-Z0-9_]+=")
 _DEFINED = re.compile(
     rb"\b(?:def|class|fn|func|fun|function|struct|enum|interface|trait|type|module|const|var|let|val|macro_rules!)\s+"
-    rb"([A-Za-z_]\w*)|^[ \t]*[\"']?([A-Za-z_]\w*)[\"']?[ \t]*(?:[=:]|\Z)", re.MULTILINE
+    rb"([A-Za-z_]\w*)|^[ \t]*[\"']?([A-Za-z_]\w*)[\"']?[ \t]*(?:[=:]|\Z)",
+    re.MULTILINE,
 )  # a definition, or a key with its value
 _MAX_FILES_WITH_NAME = 20  # a word that more files of the tree still use was not taken away by one that lost it
 _PATH_KINDS = ("path", "directory", "line", "bundle")
@@ -67,6 +69,9 @@ class CodeChange:
             has_word = not self._lost_words.isdisjoint(_NAMES.findall(raw))
             if has_word or is_section or (files is not None and files.search(raw)):
                 found.add(number)
+        lines = text.split("\n")
+        if any(_SETTING.match(lines[number - 1]) for number in found if number <= len(lines)):
+            found |= {number for number, line in enumerate(lines, start=1) if _SETTING.match(line)}  # judged together
         return found
 
     @cached_property
@@ -207,9 +212,7 @@ def _lost_folders(lost_paths: Iterable[str], now: CheckoutFiles) -> frozenset[st
     return frozenset(found)
 
 
-def _lost_sections(
-    git: Git, base: str, now: CheckoutFiles, documents: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _lost_sections(git: Git, base: str, now: CheckoutFiles, documents: Sequence[str]) -> Iterator[tuple[str, str]]:
     names = [f"{base}:{path}" for path in documents]
     for path, (_, before) in zip(documents, git.blobs(names, limit=MAX_SOURCE_BYTES), strict=True):
         after = now.data(path, MAX_SOURCE_BYTES)

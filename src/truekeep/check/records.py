@@ -36,7 +36,8 @@ _STATE = re.compile(
     re.IGNORECASE,
 )
 _PLANNED = re.compile(
-    r"\W{0,8}(?:priority|complexity|effort|estimated? (?:effort|time)|target (?:release|version|date))[^\w:]{0,8}:", re.IGNORECASE
+    r"\W{0,8}(?:priority|complexity|effort|estimated? (?:effort|time)|target (?:release|version|date))[^\w:]{0,8}:",
+    re.IGNORECASE,
 )
 _DATE_LINE = re.compile(
     r"\W{0,8}(?:date|created|authored|written|reviewed on|audited|as of|report date|generated)[^\w:]{0,8}:\W{0,8}"

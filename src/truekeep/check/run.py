@@ -20,6 +20,7 @@ from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
 from truekeep.verify.claim import Claim
+from truekeep.verify.claims.inline_code import SETTING
 from truekeep.verify.claims.trees import IN_TREE
 from truekeep.verify.memory_reader import MAX_FILE_BYTES, read_memory
 from truekeep.verify.options import Options
@@ -97,7 +98,7 @@ def run_check(
 
         def is_asked(text: MemoryText, claim: Claim) -> bool:
             return _is_reportable(claim, request.settings) and (
-                change is None or change.concerns(places[text.path], claim)
+                change is None or claim.why == SETTING or change.concerns(places[text.path], claim)
             )
 
         def lines_asked(text: MemoryText) -> set[int] | None:

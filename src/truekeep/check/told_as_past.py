@@ -34,6 +34,8 @@ def is_told_as_past(lines: Sequence[str], claim: Claim, titles: Sequence[str] = 
         return False  # of a memory, whose text is not at hand
     if any(_OF_OTHER_TIMES.search(_CODE.sub(" ", title)) for title in titles):
         return True
+    if claim.why == "a command" and "`" not in lines[claim.line - 1]:
+        return False  # the lines of a code block are no sentence
     return may_mention_loss(_CODE.sub(" ", _sentence(lines, claim)))
 
 

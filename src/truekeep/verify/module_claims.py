@@ -9,8 +9,26 @@ from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, MODULE_MISSING, Verdict, gone
 
-_GENERIC = frozenset("app src tests test lib api core main config utils models project mypackage package example".split())  # noqa: SIM905
-_MAKES_MODULES = re.compile(rb"sys\.modules|extend_path")
+_GENERIC = frozenset(
+    [
+        "app",
+        "src",
+        "tests",
+        "test",
+        "lib",
+        "api",
+        "core",
+        "main",
+        "config",
+        "utils",
+        "models",
+        "project",
+        "mypackage",
+        "package",
+        "example",
+    ]
+)
+_MAKES_MODULES = re.compile(rb"sys\.modules|extend_path|recreate_module|LazyModule|ModuleType")
 
 
 def check_module(world: World, question: Question) -> Verdict | None:
@@ -31,7 +49,9 @@ def check_module(world: World, question: Question) -> Verdict | None:
             if PLACEHOLDER.match(part):
                 return None
             name = ".".join(parts[: at + 1])
-            return gone(question, MODULE_MISSING, f"there is no module {name}: {here} has no {part}", place=here, rank=CODE)
+            return gone(
+                question, MODULE_MISSING, f"there is no module {name}: {here} has no {part}", place=here, rank=CODE
+            )
         return None
     return None
 
@@ -53,4 +73,8 @@ def _has_module(world: World, folder: str, name: str) -> bool:
 def _may_make(world: World, folder: str, name: str) -> bool:
     """Whether the package itself names what is missing, or makes modules while it runs."""
     text = world.now.text(f"{folder}/__init__.py")
-    return text is None or _MAKES_MODULES.search(text) is not None or re.search(rb"\b" + name.encode() + rb"\b", text) is not None
+    return (
+        text is None
+        or _MAKES_MODULES.search(text) is not None
+        or re.search(rb"\b" + name.encode() + rb"\b", text) is not None
+    )

@@ -21,7 +21,17 @@ from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.subject import reduce_words
 from truekeep.verify.symbol_claims import is_source
-from truekeep.verify.verdict import CODE, GONE, NEVER_SEEN, NOT_READ, NOT_THERE, UNVERIFIABLE, Verdict, gone, unverifiable
+from truekeep.verify.verdict import (
+    CODE,
+    GONE,
+    NEVER_SEEN,
+    NOT_READ,
+    NOT_THERE,
+    UNVERIFIABLE,
+    Verdict,
+    gone,
+    unverifiable,
+)
 
 _MIN_NAMED_ALIKE = 2
 _OF_OTHER_PROGRAMS = frozenset(
@@ -143,7 +153,8 @@ _MIN_WORDS, _MIN_PREFIX, _MIN_TYPES_ALIKE = 3, 6, 4
 _MIN_SPELLED = 10
 _TYPE = re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*\Z")
 _NAMES_SPELLINGS = re.compile(
-    r"\b(?:snake|kebab|screaming|pascal|camel|upper|lower)[-_ ]?(?:snake[-_ ]?)?case\b|\bnaming\b|\bname-(?:constants|variables|functions)\b", re.IGNORECASE
+    r"\b(?:snake|kebab|screaming|pascal|camel|upper|lower)[-_ ]?(?:snake[-_ ]?)?case\b|\bnaming\b|\bname-(?:constants|variables|functions)\b",
+    re.IGNORECASE,
 )  # a line that shows how names are written
 
 
@@ -170,7 +181,11 @@ def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict
     if others := _types_named_alike(world, question):
         return gone(question, NOT_THERE, f"no code here has it; {', '.join(others)} are here", rank=CODE)
     place = find_place(world, claim.place or (claim.owner if claim.kind == "flag" else ""), question)
-    if place is None or not world.now.has(place.path) or not (is_source(place.path) or _is_own_test(question, place.path)):
+    if (
+        place is None
+        or not world.now.has(place.path)
+        or not (is_source(place.path) or _is_own_test(question, place.path))
+    ):
         return verdict
     return gone(
         question, NOT_THERE, f"{place.path} does not have it, and no code here does", place=place.path, rank=CODE

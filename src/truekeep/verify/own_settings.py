@@ -61,7 +61,9 @@ def may_be_read(world: World, name: str) -> bool:
         return True  # of the reader, or of a program that is only used here
     heads = ["_".join(parts[:at]) + "_" for at in range(1, len(parts))]
     tails = ["_" + "_".join(parts[at:]) for at in range(1, len(parts))]
-    pieces = "|".join([*(f"{head}([^A-Za-z0-9_]|$)" for head in heads), *(f"(^|[^A-Za-z0-9_]){tail}" for tail in tails)])
+    pieces = "|".join(
+        [*(f"{head}([^A-Za-z0-9_]|$)" for head in heads), *(f"(^|[^A-Za-z0-9_]){tail}" for tail in tails)]
+    )
     if any(_files_with(world, pieces)):
         return True
     spelled = "[_.-]?".join(part.lower() for part in parts)

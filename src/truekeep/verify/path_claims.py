@@ -802,6 +802,8 @@ def _lost_folder(world: World, name: str, question: Question) -> str:
     bare = name.strip("/")
     if "/" not in bare or any(PLACEHOLDER.match(part) for part in bare.split("/")):
         return ""
+    if any(world.now.has_folder(path.rpartition("/")[0]) for path in _from_folder(name, question)):
+        return ""  # its own folder is here, and it may be a module without its ending
     for path in _from_folder(name, question):
         parts = path.split("/")
         first = next((at for at in range(1, len(parts)) if not world.now.has_folder("/".join(parts[:at]))), 0)

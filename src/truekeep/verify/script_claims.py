@@ -105,7 +105,6 @@ def check_script(world: World, question: Question) -> Verdict | None:
     return unverifiable(question, "not-listed", "no target or script of this name")
 
 
-
 def _check_framework(world: World, question: Question) -> Verdict | None:
     """Check a command of a framework; None if its namespace is not one of this repository's own."""
     claim = question.claim
@@ -128,7 +127,9 @@ def _commands(world: World, owner: str) -> dict[str, str]:
     """The commands that the code and the manifests define for a framework, with the files that do."""
     key = ("commands", owner)
     if key not in world.places:
-        listed = ((item.name, path) for path, one in world.manifests.items() for item in one.scripts if item.tool == owner)
+        listed = (
+            (item.name, path) for path, one in world.manifests.items() for item in one.scripts if item.tool == owner
+        )
         world.places[key] = dict([*_commands_in_code(world, _FRAMEWORKS[owner]), *listed])
     found: dict[str, str] = world.places[key]
     return found
@@ -181,9 +182,7 @@ def _check_by_config(world: World, question: Question) -> Verdict | None:
     return next((verdict for verdict in found if verdict is not None), None)
 
 
-def _gone_with_file(
-    world: World, question: Question, name: str, is_meant: Callable[[str], bool]
-) -> Verdict | None:
+def _gone_with_file(world: World, question: Question, name: str, is_meant: Callable[[str], bool]) -> Verdict | None:
     trails = (
         world.past.follow(path, question.written_at, world.now.position)
         for path in world.past.removed_paths_named(name, question.written_at)

@@ -39,7 +39,7 @@ from truekeep.verify.git_history import Commit
 from truekeep.verify.hosted_links import read_hosted_link
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
-from truekeep.verify.path_claims import find_longer_paths, words_above, missing_here, outside
+from truekeep.verify.path_claims import find_longer_paths, missing_here, outside, words_above
 from truekeep.verify.question import Question
 from truekeep.verify.repository import Options, World, openclaw_folder
 from truekeep.verify.results import NO_REPOSITORY, CheckedMemory, MemoryText, digest_text, save_verdicts, stamp_of
@@ -105,13 +105,17 @@ class Verifier:
         `lines_asked`: the lines of a memory whose claims are asked about; None for all.
         """
         try:
-            return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked, lines_asked=lines_asked)
+            return self._check(
+                memories, root=root, keep=keep, progress=progress, is_asked=is_asked, lines_asked=lines_asked
+            )
         except JSONDecodeError:
             self.store.recreate()  # a damaged page that SQLite did not notice
         except StoreDamaged:
             pass
         self._worlds = {} if self._worlds is not None else None  # they refer to facts that are deleted
-        return self._check(memories, root=root, keep=keep, progress=progress, is_asked=is_asked, lines_asked=lines_asked)
+        return self._check(
+            memories, root=root, keep=keep, progress=progress, is_asked=is_asked, lines_asked=lines_asked
+        )
 
     def open(self, root: str) -> World:
         """The repository of a checkout; with `reuse`, the one that later checks use."""

@@ -56,7 +56,8 @@ _LINK = re.compile(r"\]\(\s*(?:<([^<>\n]{1,300})>|([^()\s<>]+(?:\([^()\s]*\))?))
 _TREE_FENCES = ("", "text", "txt", "plaintext", "tree", "plain", "ascii", "bash", "sh", "shell", "console", "none")
 _WITH_SECTIONS = (".md", ".mdx", ".markdown")
 _INCLUDE = re.compile(
-    r"--8<--|\{\{\s*#\w*include\b|\{%-?\s*(?:include|render|import)\b|\[!(?:INCLUDE|code)|^\s*<<<\s|^\s*!!!include", re.IGNORECASE
+    r"--8<--|\{\{\s*#\w*include\b|\{%-?\s*(?:include|render|import)\b|\[!(?:INCLUDE|code)|^\s*<<<\s|^\s*!!!include",
+    re.IGNORECASE,
 )  # another text is put in here, from a folder that the generator knows
 _SHELL_USE = re.compile(r"\$\{?([A-Z][A-Z0-9_]+)")  # a variable that the commands of the text set for themselves
 _BARE_TARGET = re.compile(r"(?!(?:[\w-]*-)?(?:url|link|href|path|target|src|file|dest)\Z)[\w-]+\Z")

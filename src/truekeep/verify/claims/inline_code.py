@@ -166,7 +166,11 @@ def _command_claims(code: str, start: int) -> Iterator[RawClaim]:
             yield from (raw._replace(is_weak=True) for raw in _searched_claims(sought[1], start + sought[0]))
     if program in ("cd", "pushd") and len(words) == at + 2 and "/" in words[at + 1][1].strip("./"):
         position, word = words[at + 1]
-        raws = [raw for raw in token_claims(word, start + position, ENTERED, is_command=True) if raw.end - raw.start == len(word)]
+        raws = [
+            raw
+            for raw in token_claims(word, start + position, ENTERED, is_command=True)
+            if raw.end - raw.start == len(word)
+        ]
         yield from (raw._replace(kind="directory") for raw in raws if raw.kind in ("path", "directory"))
         return
     if program in ("docker", "podman"):

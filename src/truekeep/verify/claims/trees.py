@@ -92,7 +92,12 @@ def _entry(line: str, column: int, at: int, above: Sequence[tuple[int, str | Non
     rest = line[column:]
     marks = len(rest) - len(rest.lstrip("*`📁📂📄 \ufe0f"))
     match = _NAME.match(rest, marks)
-    if match is None or (rest[:marks].endswith("*") and match["name"].startswith((".", "_", "-"))) or _PLACEHOLDER.search(match["name"]) or match["name"] in (".", ".."):
+    if (
+        match is None
+        or (rest[:marks].endswith("*") and match["name"].startswith((".", "_", "-")))
+        or _PLACEHOLDER.search(match["name"])
+        or match["name"] in (".", "..")
+    ):
         return _TreeEntry("", at, column, "", False)
     name, behind = match["name"], rest[match.end() :]
     parent = above[-1][1] if above else ""
