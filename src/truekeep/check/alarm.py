@@ -152,7 +152,7 @@ def _rate_missing(path: str, claim: Claim) -> str:
     if claim.why == ENTERED:
         return HIGH if is_for_contributors(path) or is_readme(path) else LOW
     is_run = claim.text.startswith("./") and _PROGRAM.search(name) and claim.why in ("a command", "inline code")
-    if claim.kind == "directory" and name.count("/") == 1 and not claim.why == ENTERED:
+    if claim.kind == "directory" and name.count("/") == 1 and claim.why != ENTERED:
         return MEDIUM if is_for_contributors(path) else LOW  # false half of the time
     if is_for_contributors(path) or is_run or (is_code and name.count("/") > 1 and claim.why == "inline code"):
         return HIGH

@@ -7,8 +7,8 @@ from typing import NamedTuple
 VERSION = 13  # of extraction and checks: results stored under another version are computed again
 
 KINDS = (
-    "path", "directory", "section", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script", "port",
-    "unit", "container", "cron", "id", "bundle", "url", "decision",
+    "path", "directory", "section", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script",
+    "port", "unit", "container", "cron", "id", "bundle", "url", "decision",
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Checks modules of the repository's own packages that examples import: a module that is not here cannot be imported."""
+"""Checks modules of the repository's own packages that examples import: what is not here cannot be imported."""
 
 from __future__ import annotations
 
@@ -10,23 +10,7 @@ from truekeep.verify.repository import World
 from truekeep.verify.verdict import CODE, MODULE_MISSING, Verdict, gone
 
 _GENERIC = frozenset(
-    [
-        "app",
-        "src",
-        "tests",
-        "test",
-        "lib",
-        "api",
-        "core",
-        "main",
-        "config",
-        "utils",
-        "models",
-        "project",
-        "mypackage",
-        "package",
-        "example",
-    ]
+    ("app", "src", "tests", "test", "lib", "api", "core", "main", "config", "utils", "models", "project", "mypackage")
 )
 _MAKES_MODULES = re.compile(rb"sys\.modules|extend_path|recreate_module|LazyModule|ModuleType")
 

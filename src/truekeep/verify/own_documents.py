@@ -153,7 +153,8 @@ _MIN_WORDS, _MIN_PREFIX, _MIN_TYPES_ALIKE = 3, 6, 4
 _MIN_SPELLED = 10
 _TYPE = re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*\Z")
 _NAMES_SPELLINGS = re.compile(
-    r"\b(?:snake|kebab|screaming|pascal|camel|upper|lower)[-_ ]?(?:snake[-_ ]?)?case\b|\bnaming\b|\bname-(?:constants|variables|functions)\b",
+    r"\b(?:snake|kebab|screaming|pascal|camel|upper|lower)[-_ ]?(?:snake[-_ ]?)?case\b|\bnaming\b"
+    r"|\bname-(?:constants|variables|functions)\b",
     re.IGNORECASE,
 )  # a line that shows how names are written
 

@@ -55,7 +55,7 @@ def _is_own(users: Sequence[Sequence[str]]) -> bool:
 
 
 def may_be_read(world: World, name: str) -> bool:
-    """Whether a variable may count without any code that has it: it puts names together, or another program reads it."""
+    """Whether a variable may count though no code has it: it puts names together, or another program reads it."""
     parts = _PARTS.findall(name)
     if parts[0] in _OF_AN_EXAMPLE or not any(_files_with(world, parts[0], ignore_case=True)):
         return True  # of the reader, or of a program that is only used here

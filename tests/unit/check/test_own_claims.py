@@ -1,4 +1,4 @@
-"""What documents say of a repository's own commands, settings, sections, modules and versions, and what says nothing."""
+"""What documents say of a repository's own commands, settings, sections and modules, and what says nothing."""
 
 from __future__ import annotations
 

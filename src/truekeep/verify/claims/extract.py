@@ -102,8 +102,8 @@ def extract_claims(
 ) -> Claims:
     """Find the claims of a Markdown or reStructuredText text below its frontmatter, in order.
 
-    Claims are searched for in git, stored and shown; so credentials are masked first. `are_documents`: of a repository; then
-    the entries of drawn folder trees and links to sections are claims as well. `lines`: only the claims of these.
+    Claims are searched for in git, stored and shown; so credentials are masked first. `are_documents`: of a repository;
+    then the entries of drawn folder trees and links to sections are claims, too. `lines`: only the claims of these.
     """
     text = cover_secrets(text)
     found: list[Claim] = []
@@ -287,7 +287,7 @@ def _link_claims(target: str, start: int, *, are_documents: bool = False) -> lis
     """The claims of a link: the file that it leads to, and in documents of a repository the section."""
     if URL.match(target):
         return [url_claim(target, start, "a link")]
-    bare, mark, fragment = target.partition("#")
+    bare, _, fragment = target.partition("#")
     if ":" in bare.split("/")[0] or len(target) > MAX_CLAIM_CHARS:
         return []
     sections = []

@@ -44,7 +44,8 @@ SETTING = "a setting"
 ENTERED = "a change of folder"
 _SETTING_FENCES = frozenset(("env", "dotenv", "ini", "properties", "conf", "config", "text", "txt", ""))
 _SETTING_LINE = re.compile(
-    r"(?:export +)?(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)=(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*|[^\s;&|]+(?: [A-Z][\w-]*)+)\s*(?:#.*)?\Z"
+    r"(?:export +)?(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)="
+    r"(?:\"[^\"]*\"|'[^']*'|[^\s;&|]*|[^\s;&|]+(?: [A-Z][\w-]*)+)\s*(?:#.*)?\Z"
 )
 _CONTAINER_SETTING = re.compile(r"(?<=\s)(?:-e|--env)[ =]+[\"']?(?P<name>[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)(?==|\s|\Z)")
 _CODE_FENCES = frozenset(

@@ -1,4 +1,4 @@
-"""Commands that run something by the name that the repository gives it: a target, a script, a command of a framework."""
+"""Commands that run something by the name that the repository gives it: a target, a script, a framework's command."""
 
 # ruff: noqa: SIM905  (a list of words reads best as words)
 from __future__ import annotations
@@ -66,7 +66,7 @@ def task_claims(code: str, at: int, start: int) -> tuple[list[RawClaim], bool]:
         return _script_claims(match, start), True
     if (wrapped := _WRAPPED.match(code, at)) is not None:
         at = wrapped.end()
-    found = {}
+    found: dict[int, RawClaim | None] = {}
     for runner in _RUNNERS:
         if (match := runner.pattern.match(code, at)) is not None:
             first, last = match.span("name")
