@@ -142,13 +142,17 @@ def _types_named_alike(world: World, question: Question) -> list[str]:
         return []
     words = _WORDS_OF_NAME.findall(claim.name)
     prefix = "".join(words[:2])
-    if len(words) < _MIN_WORDS or len(prefix) < _MIN_PREFIX or PLACEHOLDER.match(claim.name):
+    if len(words) < _MIN_WORDS or len(prefix) < _MIN_PREFIX or PLACEHOLDER.match(claim.name) or words[0] in _VERBS:
         return []
     found = {word for path, word in _grep(world, f"{prefix}[A-Z][A-Za-z0-9]+") if is_source(path)}
     return sorted(found)[:3] if len(found) >= _MIN_TYPES_ALIKE else []
 
 
 _WORDS_OF_NAME = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z][a-z0-9]+")
+_VERBS = frozenset(
+    ("Get", "Set", "Create", "Add", "Update", "Delete", "Remove", "List", "Find", "Is", "Has", "On", "Handle", "Use",
+     "Make", "Load", "Save", "Send", "Read", "Write", "Run", "Start", "Stop", "Check", "Validate")
+)  # fmt: skip  # names of examples begin so as well
 _MIN_WORDS, _MIN_PREFIX, _MIN_TYPES_ALIKE = 3, 6, 4
 _MIN_SPELLED = 10
 _TYPE = re.compile(r"[A-Z][a-z0-9]+[A-Z]\w*\Z")

@@ -98,7 +98,8 @@ def _below_the_least(world: World, question: Question) -> Verdict | None:
         if name == wanted and not spec.lstrip().startswith("<")
     ]
     claimed = _numbers(question.claim.name)
-    if not claimed or not least or any(not numbers or numbers <= claimed for *_, numbers in least):
+    said = question.claim.name.count(".") + 1  # "18+" says nothing about 18.2
+    if not claimed or not least or any(not numbers or numbers[:said] <= claimed[:said] for *_, numbers in least):
         return None
     path, line, spec, _ = min(least, key=lambda item: item[0].count("/"))
     why = f"{path} asks for {wanted} {spec}"

@@ -143,9 +143,10 @@ def test_modules_of_an_own_package_that_are_not_here(project: Project) -> None:
 
 def test_a_least_version_that_the_manifest_has_left_behind(project: Project) -> None:
     project.write("pyproject.toml", '[project]\nname = "shop"\nrequires-python = ">=3.11"\n')
-    project.write("package.json", '{"name": "shop", "engines": {"node": ">=20"}}\n')
+    project.write("package.json", '{"name": "shop", "engines": {"node": ">=20", "pnpm": ">=10.2"}}\n')
     project.write(
-        "README.md", "Needs Python 3.9 or newer and Node.js 18+.\n\nWith Python 3.12+ and Node >= 22 it is faster.\n"
+        "README.md",
+        "Needs Python 3.9 or newer and Node.js 18+, pnpm 10+.\n\nWith Python 3.12+ and Node >= 22 it is faster.\n",
     )
     project.commit()
     assert claims(project) == ["3.9", "18"]
@@ -231,7 +232,9 @@ def test_a_document_with_two_names_is_read_once(project: Project) -> None:
 def test_names_in_other_capitals_and_names_alike(project: Project) -> None:
     types = "class ShopCartItem: pass\nclass ShopCartList: pass\nclass ShopCartTax: pass\nclass ShopCartView: pass\n"
     project.write("shop.py", f"{types}class StreamableHTTPClient: pass\n")
-    project.write("AGENTS.md", "`ShopCartItem`, `ShopCartFactory`, `StreamableHttpClient`, `SomeLibraryFactory`\n")
+    project.write(
+        "AGENTS.md", "`ShopCartItem`, `ShopCartFactory`, `StreamableHttpClient`, `SomeLibraryFactory`, `GetCartPrice`\n"
+    )
     project.commit()
     assert claims(project) == ["ShopCartFactory", "StreamableHttpClient"]
 
