@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.support.helpers import run_cli
-from tests.unit.check.test_check import Project
+from tests.support.project import Project
 
 TOP = Path(__file__).parents[2]
 SCHEMA = TOP / "tests" / "samples" / "sarif-schema-2.1.0.json"  # of OASIS, without its descriptions
