@@ -28,6 +28,10 @@ class Reader(Protocol):
     def source(self) -> str:
         """Whose memory it is and how old, in words; "" for the host's own."""
 
+    @property
+    def shows_verdicts(self) -> bool:
+        """False where there are no checkouts."""
+
     def find(self, query: str, limit: int = 5) -> SearchResult: ...
     def get(self, path: str) -> str: ...
     def read(self, path: str) -> str: ...
@@ -52,6 +56,10 @@ class OpenedWorkspace:
     @property
     def source(self) -> str:
         return self.workspace.context.source_note
+
+    @property
+    def shows_verdicts(self) -> bool:
+        return self.workspace.context.shows_verdicts
 
     def find(self, query: str, limit: int = 5) -> SearchResult:
         return self.workspace.search.find(query, limit=limit)

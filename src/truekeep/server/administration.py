@@ -15,10 +15,14 @@ from truekeep.core.errors import BadInput, BadSetup
 from truekeep.core.state_dir import STATE
 from truekeep.core.toml import render_text
 from truekeep.handoffs.sync.private_files import PrivateFiles
+from truekeep.handoffs.sync.private_text import PrivateText
+from truekeep.handoffs.sync.publication_choice import choose_files
 from truekeep.server.accounts import check_workspace_name, note, workspace_id
 from truekeep.server.database import as_owner, check_schema, migrate
 from truekeep.server.ledger_pages import PAGE, open_emptied, write_pages
 from truekeep.server.working_folder import MAX_FILE_BYTES, scan_memory
+from truekeep.text.encoding import decode_text
+from truekeep.workspace.publishing import iter_sources
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -57,6 +61,7 @@ class WorkspaceImport(NamedTuple):
     size: int
     ledger: bool
     left_out: tuple[str, ...]
+    masked: tuple[str, ...]  # files of which lines stayed here
 
 
 def create_workspace(url: str, name: str) -> None:
@@ -69,28 +74,61 @@ def create_workspace(url: str, name: str) -> None:
         connection.execute("UPDATE workspace SET version = 1 WHERE id = %s", (number,))
 
 
-def import_workspace(url: str, name: str, opened: Workspace) -> WorkspaceImport:
-    """Bring an existing workspace into the record, whole or not at all. The folder itself stays as it is."""
+def import_workspace(url: str, name: str, opened: Workspace, *, with_history: bool = False) -> WorkspaceImport:
+    """Bring an existing workspace into the record, whole or not at all. The folder itself stays as it is.
+
+    Nothing that is private goes along, nor what says the same. The ledger has earlier bytes of every file, so where
+    something is private it only goes along `with_history`.
+    """
     check_workspace_name(name)
-    private = PrivateFiles(opened.config.sync.private, {})
     left_out: list[str] = []
-    count = size = 0
+    count = size = pages = 0
     with opened.locked(), as_owner(url) as connection:
+        shared = _SharedFiles(opened)
         number = _new_workspace(connection, name)
         for path, info in scan_memory(opened.path):
             if path == f"{STATE}/config.toml":
                 continue
-            if private.is_listed(path) or info.st_size > MAX_FILE_BYTES:
+            data = shared.read(path) if info.st_size <= MAX_FILE_BYTES else None
+            if data is None:
                 left_out.append(path)
                 continue
-            data = file_io.read_regular(opened.path / path, follow=False)
             _put(connection, number, path, data, info.st_mtime_ns)
             count, size = count + 1, size + len(data)
         _put(connection, number, f"{STATE}/config.toml", _settings(_own_settings(opened.path)), 0)
-        pages = _import_ledger(connection, number, opened)
+        if with_history or not shared.is_some_private:
+            pages = _import_ledger(connection, number, opened)
         connection.execute("UPDATE workspace SET version = 1, ledger_pages = %s WHERE id = %s", (pages, number))
         note(connection, "admin", "imported", workspace=number, files=count)
-    return WorkspaceImport(name, count, size, pages > 0, tuple(left_out))
+    return WorkspaceImport(name, count, size, pages > 0, tuple(left_out), shared.masked)
+
+
+class _SharedFiles:
+    """What others may have of a workspace's files, by the rules of its copies on other machines."""
+
+    def __init__(self, opened: Workspace) -> None:
+        self._root = opened.path
+        self._private = PrivateFiles(opened.config.sync.private, opened.config.sync.public)
+        self._choice = choose_files(iter_sources(opened), self._private, {}, lambda _: ())
+        if self._private.unread:
+            raise BadSetup(
+                f"{self._private.unread[0]} is private and cannot be read, so nobody knows where else its text is",
+                hint="correct its permissions, and run it again",
+            )
+        self._said = PrivateText(self._private.prints())
+        self.masked = tuple(masked.path for masked in self._choice.masked)
+        self.is_some_private = bool(self._choice.private or self._choice.withheld or self.masked)
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes that others may have; None if they may not have the file."""
+        if self._private.is_listed(path):
+            return None
+        chosen = self._choice.files.get(path)
+        if chosen is not None and (not chosen.digest or chosen.is_masked):
+            return self._choice.contents[chosen.digest] if chosen.digest else None
+        data = file_io.read_regular(self._root / path, follow=False)
+        text = decode_text(data) if chosen is None else None  # a draft, or no Markdown
+        return None if text and self._said.find(text) else data
 
 
 def _new_workspace(connection: Connection[Any], name: str) -> int:

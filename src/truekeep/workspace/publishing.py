@@ -22,7 +22,7 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, own_state, person
 from truekeep.core.memory_copy import EVERY_MINUTES
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.sync.publication_choice import Choice, MemorySource
+from truekeep.handoffs.sync.publication_choice import PublicationChoice, MemorySource
 from truekeep.handoffs.sync.publication_store import (
     Describe,
     HostIdentity,
@@ -107,7 +107,7 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = (), route: 
         return published
 
 
-def preview_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Choice:
+def preview_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> PublicationChoice:
     """What would be published now for routes that withhold these files. Writes nothing."""
     context = workspace.context
     store = PublicationStore(published_folder(workspace.path) / _key(withheld))
@@ -186,13 +186,13 @@ def _json(value: object) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-def _verdicts(workspace: Workspace, choice: Choice) -> dict[str, object]:
+def _verdicts(workspace: Workspace, choice: PublicationChoice) -> dict[str, object]:
     """The stored verdicts of the published memories, each with the digest of the text that it is about."""
     rows = read_verdicts(str(workspace.state.path / "facts.sqlite"), choice.published)
     return {"version": VERSION, "memories": shared_verdicts(rows, choice)}
 
 
-def _origins(workspace: Workspace, choice: Choice) -> dict[str, list[object]]:
+def _origins(workspace: Workspace, choice: PublicationChoice) -> dict[str, list[object]]:
     """The repository and time of each line, for those of the memories of which only the ledger knows it."""
     ledger = workspace.context.ledger
     listed = sorted(choice.published)
@@ -205,7 +205,7 @@ def _origins(workspace: Workspace, choice: Choice) -> dict[str, list[object]]:
     return shared_origins(found, choice)
 
 
-def _settings(workspace: Workspace, choice: Choice) -> dict[str, object]:
+def _settings(workspace: Workspace, choice: PublicationChoice) -> dict[str, object]:
     """The settings of the host that readers need."""
     config = workspace.config
     return {
@@ -216,7 +216,7 @@ def _settings(workspace: Workspace, choice: Choice) -> dict[str, object]:
     }
 
 
-def _extra_paths(workspace: Workspace, choice: Choice) -> Iterator[str]:
+def _extra_paths(workspace: Workspace, choice: PublicationChoice) -> Iterator[str]:
     """The further folders of the workspace that search reads and of which something is published."""
     folders = {path[: at + 1] for path in choice.published for at, mark in enumerate(path) if mark == "/"}
     for given in workspace.config.recall.extra_paths:

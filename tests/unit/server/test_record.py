@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.support.helpers import Place, a_card, a_handoff, run_cli, tree
 from tests.support.team import Team
-from truekeep.server.administration import export_workspace
+from truekeep.server.administration import export_workspace, import_workspace
 
 
 def test_a_workspace_comes_back_byte_for_byte(team: Team, place: Place, tmp_path: Path) -> None:
@@ -53,3 +53,23 @@ def test_an_export_becomes_a_workspace_with_its_history(team: Team, place: Place
     assert ran.returncode == 0, ran.stderr
     assert run_cli("init", str(out)).returncode == 0
     assert "promoted" in run_cli("history", "-w", str(out)).stdout
+
+
+def test_what_is_private_does_not_come_to_a_server(team: Team, place: Place, tmp_path: Path) -> None:
+    secret = "The budget of the heron project is 84,000 crowns a year"
+    (place.workspace / "memory/diary.md").write_text(f"# Diary\n\n{secret}.\n")
+    (place.workspace / "memory/plans.md").write_text(f"# Plans\n\n- Ask Ada. {secret}!\n- The gate opens at nine.\n")
+    (place.workspace / "memory/export.json").write_text(f'{{"note": "{secret}"}}')
+    place.leave(a_handoff())
+    place.ingest()
+    place.configure('[sync]\nprivate = ["diary.md"]\n')
+    with place.open() as workspace:
+        done = import_workspace(team.url, "team", workspace)
+    assert {"memory/diary.md", "memory/export.json"} <= set(done.left_out)
+    assert (done.masked, done.ledger) == (("memory/plans.md",), False)
+    export_workspace(team.url, "team", tmp_path / "out")
+    everything = b"".join(path.read_bytes() for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert b"heron" not in everything
+    assert b"The gate opens at nine." in everything
+    with place.open() as workspace:
+        assert import_workspace(team.url, "whole", workspace, with_history=True).ledger

@@ -94,7 +94,7 @@ def test_search_finds_by_words_with_age_and_verdicts(reader: Reader) -> None:
     assert found.hits[0].path == CARD
     assert found.hits[0].repository == "github.com/me/app"
     words = {verdict.claim.text: verdict.verdict for verdict in found.hits[0].verdicts}
-    if not reader.context.shows_verdicts:
+    if not reader.shows_verdicts:
         assert not words, "a server has no checkouts: it tells nothing about the code of whoever asks"
         return
     assert words["load_cart"] == "confirmed"

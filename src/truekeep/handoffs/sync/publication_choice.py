@@ -77,7 +77,7 @@ class Masked(NamedTuple):
     same_as: str
 
 
-class Choice(NamedTuple):
+class PublicationChoice(NamedTuple):
     """What is published of all files."""
 
     files: dict[str, ChosenFile]  # those of which nothing is published, too
@@ -108,7 +108,7 @@ def choose_files(
     private: PrivateFiles,
     before: Mapping[str, ChosenFile],
     earlier_contents: Contents,
-) -> Choice:
+) -> PublicationChoice:
     """Choose for all sources. `earlier_contents` gives what was published by digests."""
     kept: list[MemorySource] = []
     others: list[MemorySource] = []
@@ -121,7 +121,7 @@ def choose_files(
     has_moved = _note_private(kept, private, before, gone)
     if private.later:
         _exempt(others, private, before)
-    choice = _Chooser(private, before).choose(others)
+    choice = _PublicationChooser(private, before).choose(others)
     is_purge = (
         has_moved
         or private.has_new_patterns
@@ -207,7 +207,7 @@ def _exempt(sources: Sequence[MemorySource], private: PrivateFiles, before: Mapp
             private.exempt |= {mark for line, prints in found.items() if line not in masked for mark in prints}
 
 
-class _Chooser:
+class _PublicationChooser:
     def __init__(self, private: PrivateFiles, before: Mapping[str, ChosenFile]) -> None:
         self._private, self._before = private, before
         self._text = PrivateText(private.prints())
@@ -215,7 +215,7 @@ class _Chooser:
         self._data: dict[str, bytes] = {}  # of what was read
         self._said: dict[str, dict[int, str]] = {}
 
-    def choose(self, sources: Sequence[MemorySource]) -> Choice:
+    def choose(self, sources: Sequence[MemorySource]) -> PublicationChoice:
         for source in sources:
             self._look(source, is_again=self._private.is_changed)
         names = self._withheld() | set(self._private.files)
@@ -227,7 +227,7 @@ class _Chooser:
         found = PrivateNames(names, published, self._private.is_listed)
         texts = dict(self._mask(found))
         contents = {self._files[path].digest: data for path, data in self._data.items() if self._files[path].digest}
-        return Choice(self._files, contents, (), texts, is_purge=False, names=found)
+        return PublicationChoice(self._files, contents, (), texts, is_purge=False, names=found)
 
     def _withheld(self) -> set[str]:
         return {path for path, file in self._files.items() if not file.digest}

@@ -34,7 +34,7 @@ from truekeep.handoffs.sync.publication import (
     render_manifest,
     render_pack,
 )
-from truekeep.handoffs.sync.publication_choice import Choice, ChosenFile, Masked, MemorySource, Withheld, choose_files
+from truekeep.handoffs.sync.publication_choice import PublicationChoice, ChosenFile, Masked, MemorySource, Withheld, choose_files
 from truekeep.handoffs.sync.receipts import Signer
 
 RENEW_SECONDS = 300  # a head that is not older is not sent again for its time alone
@@ -45,7 +45,7 @@ _MOST_PACKS = 24
 _MAX_DEAD_SHARE = 0.3
 
 
-Describe = Callable[[Choice], bytes]
+Describe = Callable[[PublicationChoice], bytes]
 """Makes a file for the publication, about the files that are published and no others."""
 
 
@@ -107,7 +107,7 @@ class PublicationStore:
 
     def choose(
         self, sources: Iterable[MemorySource], patterns: Sequence[str], public: Sequence[str] = ()
-    ) -> tuple[Choice, PrivateFiles]:
+    ) -> tuple[PublicationChoice, PrivateFiles]:
         """What would be published of these sources now. Writes nothing."""
         private = PrivateFiles(patterns, public, self._notes.private if self._notes.sequence else None)
         return choose_files(sources, private, self._notes.files, self._unpack), private
@@ -167,7 +167,7 @@ class PublicationStore:
     def _describe(
         self,
         described: Mapping[str, Describe],
-        choice: Choice,
+        choice: PublicationChoice,
         files: dict[str, ChosenFile],
         contents: dict[str, bytes],
     ) -> None:

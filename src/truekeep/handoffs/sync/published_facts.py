@@ -16,12 +16,12 @@ from truekeep.verify.results import digest_text
 
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.private_text import MaskedText, PrivateNames
-    from truekeep.handoffs.sync.publication_choice import Choice, PublishedText
+    from truekeep.handoffs.sync.publication_choice import PublicationChoice, PublishedText
 
 _PATHS = re.compile(r"[^\s\"'`()\[\]<>,;:]+\.md(?!\w)", re.IGNORECASE)
 
 
-def shared_verdicts(rows: Mapping[str, list[Any]], choice: Choice) -> dict[str, list[Any]]:
+def shared_verdicts(rows: Mapping[str, list[Any]], choice: PublicationChoice) -> dict[str, list[Any]]:
     """The stored verdicts of the published files; each row has digest, time, commit, and the verdicts as text."""
     found: dict[str, list[Any]] = {}
     for path, (digest, at, head, packed) in rows.items():
@@ -79,7 +79,7 @@ def _names_private(names: PrivateNames, path: str, text: str) -> bool:
     return ".md" in text and any(names.is_private(path, found) for found in {*_PATHS.findall(text)})
 
 
-def shared_origins(rows: Mapping[str, list[Any]], choice: Choice) -> dict[str, list[Any]]:
+def shared_origins(rows: Mapping[str, list[Any]], choice: PublicationChoice) -> dict[str, list[Any]]:
     """The origins of lines of the published files; each row has digest, origin, and the origins of the lines."""
     found: dict[str, list[Any]] = {}
     for path, (digest, origin, lines) in rows.items():

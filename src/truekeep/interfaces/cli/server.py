@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,23 +124,34 @@ def _render_status(found: ServerStatus) -> Iterator[Shown]:
 
 @server.command(name="import")
 @click.argument("name")
+@click.option("--with-history", is_flag=True, help="Bring the history, also where something is private.")
 @database_option
 @in_workspace
-def import_(opened: Workspace, name: str, url: str) -> None:
-    """Bring the workspace of this machine to the server as NAME, with its ledger.
+def import_(opened: Workspace, name: str, with_history: bool, url: str) -> None:
+    """Bring the workspace of this machine to the server as NAME, with its history.
 
-    The folder stays as it is. Files that `[sync] private` names are left out, and so are settings that name paths or
-    addresses of this machine. From then on, change memory through the server.
+    The folder stays as it is. What stays here is what copies on other machines do not get either: files that `[sync]
+    private` names, SOUL.md, the USER.md of others, and lines that say the same. Then the history stays as well, as it has
+    earlier texts of every file. So do settings that name paths or addresses of this machine. From then on, change memory
+    through the server.
 
     Example: truekeep server import platform
     """
     from truekeep.server.administration import import_workspace  # here: needs the extra
 
-    done = import_workspace(url, name, opened)
+    done = import_workspace(url, name, opened, with_history=with_history)
     lines = [f"{style('imported', fg='green')} {many(done.files, 'file')} as {name}"]
     if done.left_out:
-        lines.append(f"  left out, as private or too large: {', '.join(done.left_out[:10])}")
+        lines.append(f"  left out, as private or too large: {_some(done.left_out)}")
+    if done.masked:
+        lines.append(f"  lines left out, as private files say them: {_some(done.masked)}")
+    if not done.ledger and (done.left_out or done.masked):
+        lines.append("  the history stayed here, as it may have what is private: --with-history brings it")
     emit("server-import", done, lines)
+
+
+def _some(paths: Sequence[str]) -> str:
+    return ", ".join(paths[:10]) + (f" and {len(paths) - 10} more" if len(paths) > 10 else "")
 
 
 @server.command()

@@ -32,7 +32,7 @@ from truekeep.workspace.receiving import receive_sent
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact, RouteHistory
     from truekeep.handoffs.sync.copy_install import CopyReport
-    from truekeep.handoffs.sync.publication_choice import Choice, Masked
+    from truekeep.handoffs.sync.publication_choice import PublicationChoice, Masked
     from truekeep.handoffs.sync.runner import LocalMachine
     from truekeep.workspace.workspace import Workspace
 
@@ -179,7 +179,7 @@ def private(opened: Workspace | None, name: str | None) -> None:
     emit("sync-private", {**told, "sent": len(choice.published)}, _render_private(choice))
 
 
-def _render_private(choice: Choice) -> Iterator[Shown]:
+def _render_private(choice: PublicationChoice) -> Iterator[Shown]:
     rows = [[path, "", "on the list"] for path in choice.private]
     rows += [[item.path, "", f"a copy of {item.same_as}"] for item in choice.withheld]
     rows += [
@@ -195,7 +195,7 @@ def _masked_for(item: Masked) -> str:
     return f"says what {item.same_as} says, or names it"
 
 
-def _stays(choice: Choice) -> str:
+def _stays(choice: PublicationChoice) -> str:
     stays = many(len(choice.private) + len(choice.withheld), "file")
     lines = many(sum(len(item.lines) for item in choice.masked), "line")
     return f"{stays} and {lines} of other files stay here"
