@@ -6,7 +6,7 @@ import hashlib
 import os
 import secrets
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -175,8 +175,15 @@ def _settings(given: bytes) -> bytes:
     for table in _KEPT_SETTINGS:
         if isinstance(found.get(table), dict):
             lines += ["", f"[{table}]", *(f"{key} = {_toml(value)}" for key, value in found[table].items())]
+    if extra := _inside(found.get("recall", {}).get("extra_paths", [])):
+        lines += ["", "[recall]", f"extra_paths = {_toml(extra)}"]
     lines += ["", "[verify]", "recall = false", "ingest = false", "", "[logs]", 'ingest = "none"', ""]
     return "\n".join(lines).encode()
+
+
+def _inside(paths: Sequence[str]) -> list[str]:
+    """Those that lie in the workspace itself."""
+    return [path for path in paths if not path.startswith(("/", "~")) and ".." not in Path(path).parts]
 
 
 def _toml(value: object) -> str:

@@ -22,7 +22,7 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, own_state, person
 from truekeep.core.memory_copy import EVERY_MINUTES
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.sync.publication_choice import PublicationChoice, MemorySource
+from truekeep.handoffs.sync.publication_choice import MemorySource, PublicationChoice
 from truekeep.handoffs.sync.publication_store import (
     Describe,
     HostIdentity,

@@ -128,7 +128,8 @@ def test_resolve_names_a_winner(reader: Reader) -> None:
 def test_files_lists_and_verdicts(reader: Reader) -> None:
     assert reader.read("TOOLS.md").endswith("Run make lint before every push.\n")
     assert reader.cards() == {"loader.md", "staging-proxy.md"}
-    assert reader.verdicts(CARD)["load_cart"] == "confirmed"
+    if reader.shows_verdicts:
+        assert reader.verdicts(CARD)["load_cart"] == "confirmed"
 
 
 def test_mcp_answers(reader: Reader) -> None:

@@ -34,7 +34,14 @@ from truekeep.handoffs.sync.publication import (
     render_manifest,
     render_pack,
 )
-from truekeep.handoffs.sync.publication_choice import PublicationChoice, ChosenFile, Masked, MemorySource, Withheld, choose_files
+from truekeep.handoffs.sync.publication_choice import (
+    ChosenFile,
+    Masked,
+    MemorySource,
+    PublicationChoice,
+    Withheld,
+    choose_files,
+)
 from truekeep.handoffs.sync.receipts import Signer
 
 RENEW_SECONDS = 300  # a head that is not older is not sent again for its time alone

@@ -130,9 +130,9 @@ def _render_status(found: ServerStatus) -> Iterator[Shown]:
 def import_(opened: Workspace, name: str, with_history: bool, url: str) -> None:
     """Bring the workspace of this machine to the server as NAME, with its history.
 
-    The folder stays as it is. What stays here is what copies on other machines do not get either: files that `[sync]
-    private` names, SOUL.md, the USER.md of others, and lines that say the same. Then the history stays as well, as it has
-    earlier texts of every file. So do settings that name paths or addresses of this machine. From then on, change memory
+    The folder stays as it is. What copies on other machines do not get stays here: files that `[sync] private` names,
+    SOUL.md, the USER.md of others, and lines that say the same. Then the history stays as well, since it has earlier
+    texts of every file. Settings that name paths or addresses of this machine are left out. From then on, change memory
     through the server.
 
     Example: truekeep server import platform

@@ -32,7 +32,7 @@ from truekeep.workspace.receiving import receive_sent
 if TYPE_CHECKING:
     from truekeep.handoffs.sync.contact_history import Contact, RouteHistory
     from truekeep.handoffs.sync.copy_install import CopyReport
-    from truekeep.handoffs.sync.publication_choice import PublicationChoice, Masked
+    from truekeep.handoffs.sync.publication_choice import Masked, PublicationChoice
     from truekeep.handoffs.sync.runner import LocalMachine
     from truekeep.workspace.workspace import Workspace
 
