@@ -89,10 +89,10 @@ def is_readme(path: str) -> bool:
     return _OWN_README.match(path.rpartition("/")[2]) is not None
 
 
-def rate(path: str, verdict: Verdict, *, is_past: bool = False) -> str:
+def rate(path: str, verdict: Verdict, *, is_past: bool = False, is_planned: bool = False) -> str:
     """How likely an alarm is right. The rules follow what was right on labelled documents (docs/check.md)."""
     claim = verdict.claim
-    if is_past and verdict.reason not in LINK_REASONS:
+    if is_planned or (is_past and verdict.reason not in LINK_REASONS):
         return LOW  # what a plan, a report or a sentence about another time names was there, or is to be
     if verdict.reason == LEAST_VERSION:
         return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM

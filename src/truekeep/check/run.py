@@ -15,7 +15,7 @@ from truekeep.check.documents import find_documents
 from truekeep.check.inline_ignores import find_ignored_lines
 from truekeep.check.records import is_record
 from truekeep.check.settings import LOW, CheckSettings
-from truekeep.check.told_as_past import is_told_as_past, titles_above
+from truekeep.check.told_as_past import is_planned, is_told_as_past, titles_above
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
@@ -208,7 +208,7 @@ def _alarms(
         above = () if is_older or claim.line > len(titles) else titles[claim.line - 1]
         is_told = verdict.reason not in SURE_REASONS and is_told_as_past(written, claim, above)
         is_past = is_of_its_day or is_told
-        confidence = rate(path, verdict, is_past=is_past)
+        confidence = rate(path, verdict, is_past=is_past, is_planned=is_planned(above))
         if not is_reported(confidence, settings.confidence):
             less_certain += 1
             continue

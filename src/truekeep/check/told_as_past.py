@@ -28,6 +28,17 @@ _OF_OTHER_TIMES = re.compile(
 )
 
 
+_PLANNED = re.compile(
+    r"\A\W*(?:planned|roadmap|to-?dos?|future(?: work)?|backlog|proposed|ideas|coming soon|wish-?list)\W*\Z",
+    re.IGNORECASE,
+)
+
+
+def is_planned(titles: Sequence[str]) -> bool:
+    """Whether a title says that the section below it is of what is still to be made."""
+    return any(_PLANNED.match(title) for title in titles)
+
+
 def is_told_as_past(lines: Sequence[str], claim: Claim, titles: Sequence[str] = ()) -> bool:
     """Whether the sentence of a claim, over its lines, or a title above it speaks of another time than now."""
     if claim.line > len(lines):

@@ -69,6 +69,9 @@ def check_link(world: World, question: Question) -> Verdict | None:
             reason=LINK_MOVED if here.place else LINK_BROKEN, why=f"the link leads nowhere: {here.why}"
         )
     trail = world.past.follow(path, None, now.position)
+    if (twin := _with_other_ending(world, path)) is not None:
+        why = f"the link leads nowhere: {path} is {twin.rpartition('/')[2]} now"
+        return moved(question, LINK_MOVED, why, twin, rank=CODE)
     if trail is not None and trail.path:
         why = f"the link leads nowhere: {path} was renamed to {trail.path} in {trail.commit.id[:10]}"
         return moved(question, LINK_MOVED, why, trail.path, commit=trail.commit.id, day=trail.commit.day, rank=GIT)
@@ -86,6 +89,13 @@ def check_link(world: World, question: Question) -> Verdict | None:
         why = f"the link leads nowhere: there is no {path}" + (f"; a generator may mean {near[0]}" if near else "")
         return gone(question, LINK_OF_SITE, why, candidates=near, rank=CODE)
     return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _with_other_ending(world: World, path: str) -> str | None:
+    """The page of the same name in the same folder, as when x.md became x.mdx."""
+    stem, ending = os.path.splitext(path)
+    pages = (f"{stem}{other}" for other in _PAGES if other != ending) if ending in _PAGES else ()
+    return next((page for page in pages if world.now.has(page)), None)
 
 
 def _is_beside_page(world: World, question: Question, target: str) -> bool:

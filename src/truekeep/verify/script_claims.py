@@ -72,6 +72,8 @@ def check_script(world: World, question: Question) -> Verdict | None:
         is_sure = verdict is None or verdict.verdict != GONE or world.options.are_documents
         return verdict if is_sure else None  # a memory may tell of another project's
     tool = {"gmake": "make", "pnpm": "npm", "yarn": "npm", "bun": "npm"}.get(claim.owner, claim.owner)
+    if tool == "task" and claim.name.partition(":")[0] in _included_taskfiles(world):
+        return None  # the included file has its tasks
     has_tool = False
     for path, manifest in world.manifests.items():
         for script in manifest.scripts:
@@ -241,6 +243,16 @@ _CHECKS: dict[str, Callable[[World, Question], Verdict | None]] = {
     "cargo bin": _check_cargo_target,
     "cargo example": _check_cargo_target,
 }
+
+
+def _included_taskfiles(world: World) -> frozenset[str]:
+    """The names under which Taskfiles include others: `website` for `task website` and `task website:build`."""
+    texts = (world.now.text(path) or b"" for path, one in world.manifests.items() if one.ecosystem == "task")
+    blocks = (
+        block[1] for text in texts for block in re.finditer(rb"^includes:[ \t]*\n((?:[ \t]+[^\n]*\n?|\n)*)", text, re.M)
+    )
+    names = (name for block in blocks for name in re.findall(rb"^[ \t]+([\w-]+):", block, re.M))
+    return frozenset(name.decode() for name in names)
 
 
 def _makefiles_list_all_targets(world: World) -> bool:

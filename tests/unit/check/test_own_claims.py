@@ -275,3 +275,32 @@ def test_a_variable_that_a_change_takes_away(project: Project) -> None:
     project.write("shop.py", reads.replace(", os.environ['SHOP_TAX']", ""))
     project.commit("away")
     assert claims(project) == claims(project, "--since", base) == ["SHOP_TAX"]
+
+
+def test_a_page_with_another_ending_is_where_its_link_leads(project: Project) -> None:
+    page = "# Types\n\nHow types are resolved, in some detail, with an example of each of the many kinds there are.\n"
+    project.commit(**{"website/docs/types.md": page, "AGENTS.md": "See [types](website/docs/types.md).\n"})
+    project.git("mv", "website/docs/types.md", "website/docs/types.mdx")
+    project.write("website/versioned_docs/version-2/types.mdx", page)
+    project.write("website/docs/types.mdx", "# Types\n\nWritten anew.\n")
+    project.commit("mdx")
+    assert claims(project) == ["website/docs/types.md"]
+    project.check("--fix")
+    assert (project.path / "AGENTS.md").read_text() == "See [types](website/docs/types.mdx).\n"
+
+
+def test_links_of_what_is_planned_are_no_alarm(project: Project) -> None:
+    text = "# Reporters\n\n## Planned\n\n- [Video](video.md)\n\n## Present\n\n- [Text](text.md)\n"
+    project.commit(**{"docs/reporters.md": text})
+    assert claims(project) == ["text.md"]
+
+
+def test_tasks_of_included_taskfiles(project: Project) -> None:
+    project.write(
+        "Taskfile.yml",
+        "version: '3'\nincludes:\n  website:\n    taskfile: ./website\n\ntasks:\n  lint:\n    cmds: [lint]\n",
+    )
+    project.write("CONTRIBUTING.md", "Run `task lint`, `task website` and `task website:start`.\n")
+    project.commit()
+    assert claims(project) == []
+    assert claims(project, "--confidence", "low") == []
