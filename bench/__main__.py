@@ -44,9 +44,8 @@ BENCHES = {  # name → the module with its main(options)
     "peers": "bench.peers",
     "year": "bench.year",
     "soak": "bench.soak",
-    "team": "bench.team",
 }
-ALONE = ("outcome", "truth", "real", "check", "year", "soak", "team")  # a quarter of an hour and more: only if named
+ALONE = ("outcome", "truth", "real", "check", "year", "soak")  # a quarter of an hour and more: only if named
 USAGE = f"usage: python -m bench [{'|'.join(BENCHES)} …] [--json FILE], or one of them with its options (--help)"
 
 

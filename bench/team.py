@@ -1,4 +1,4 @@
-"""The team server on a real PostgreSQL: python -m bench team [--chaos], and --help for sizes.
+"""The team server on a real PostgreSQL: python -m bench.team [--chaos], and --help for sizes.
 
 With --chaos, producers hand in to several server processes while these are killed (SIGKILL) and started again, the
 database is stopped at once and started again, and connections are cut; then every acknowledged handoff must be filed
@@ -301,7 +301,7 @@ def _searches(url: str, token: str, workspaces: int, *, clients: int, each: int)
 
 
 def main(options: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench team")
+    parser = argparse.ArgumentParser(prog="python -m bench.team")
     parser.add_argument("--chaos", action="store_true")
     parser.add_argument("--handoffs", type=int, default=2_000)
     parser.add_argument("--producers", type=int, default=20)

@@ -110,7 +110,7 @@ def test_the_metadata_is_whole(built: tuple[Path, Path]) -> None:
     assert (told["Name"], told["Version"], told["License-Expression"]) == ("truekeep", __version__, "MIT")
     assert told["Requires-Python"] == ">=3.11"
     assert {"Typing :: Typed", "Programming Language :: Python :: 3.11"} <= set(told.get_all("Classifier", ()))
-    assert set(told.get_all("Provides-Extra", ())) == {"age", "transformer", "dev"}
+    assert set(told.get_all("Provides-Extra", ())) == {"age", "transformer", "server", "site", "dev"}
     assert told["Description-Content-Type"] == "text/markdown"
 
 
@@ -155,14 +155,16 @@ def test_the_sdist_makes_the_same_wheel(built: tuple[Path, Path], tmp_path: Path
 def test_every_import_is_declared() -> None:
     """What the package imports comes with Python, with it, or with a dependency that it names."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    named = [*settings["dependencies"], *settings["optional-dependencies"]["age"]]
-    named += settings["optional-dependencies"]["transformer"]
+    extras = settings["optional-dependencies"]
+    named = [*settings["dependencies"], *(name for extra in ("age", "transformer", "server") for name in extras[extra])]
     known = {re.split(r"[<>=;\[ ]", name)[0].lower() for name in named}
     known.add("_sha2")  # Python's own, from 3.12 on
     spelled = {
         "re2": "google-re2",
         "markdown_it": "markdown-it-py",
         "backports": "backports.zstd",
+        "psycopg_pool": "psycopg",
+        "prometheus_client": "prometheus-client",
         "mcp_types": "mcp-types",
         "tree_sitter": "tree-sitter",
         "yaml": "pyyaml",

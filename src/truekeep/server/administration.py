@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from truekeep.workspace.workspace import Workspace
 
-_KEPT_SETTINGS = ("limits", "decay", "policy", "sync")
+_KEPT_SETTINGS = ("limits", "decay", "policy")
 """Tables of config.toml that go along. The others name paths, addresses and commands of one machine, which a server
 must not follow for a stranger."""
 
@@ -108,8 +108,9 @@ class _SharedFiles:
 
     def __init__(self, opened: Workspace) -> None:
         self._root = opened.path
-        self._private = PrivateFiles(opened.config.sync.private, opened.config.sync.public)
-        self._choice = choose_files(iter_sources(opened), self._private, {}, lambda _: ())
+        patterns = (*opened.config.sync.private, "USER.md")  # of one person
+        self._private = PrivateFiles(patterns, opened.config.sync.public)
+        self._choice = choose_files(iter_sources(opened, patterns), self._private, {}, lambda _: ())
         if self._private.unread:
             raise BadSetup(
                 f"{self._private.unread[0]} is private and cannot be read, so nobody knows where else its text is",

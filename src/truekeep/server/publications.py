@@ -61,9 +61,10 @@ class Publications:
 
         host = HostIdentity(workspace.machine.id, f"{workspace.machine.name}/{self._name}", 1)
         store = PublicationStore(self._folder)
+        given = workspace.config.sync
         made = store.publish(
-            iter_sources(workspace), descriptions(workspace), workspace.config.sync.private, host, self._signer,
-            at=as_stamp(now_utc()), sequence=version,
+            iter_sources(workspace, given.private), descriptions(workspace), given.private, host, self._signer,
+            at=as_stamp(now_utc()), sequence=version, public=given.public,
         )  # fmt: skip
         with self._database.workspace(self._workspace) as cursor:
             cursor.execute("SELECT 1 FROM workspace WHERE id = %s FOR UPDATE", (self._workspace,))
@@ -81,7 +82,11 @@ class Publications:
                 " SET version = excluded.version, head = excluded.head, objects = excluded.objects",
                 (self._workspace, version, Jsonb(made.head._asdict()), list(made.objects)),
             )
-            kept = [*made.objects, *(row[1] if row else ())]  # of the state before: a machine may be fetching it
+            is_purge = made.head.purged == made.head.sequence
+            kept = [
+                *made.objects,
+                *(row[1] if row and not is_purge else ()),
+            ]  # a machine may be fetching the one before
             cursor.execute(
                 "DELETE FROM publication_object WHERE workspace = %s AND NOT digest = ANY(%s)", (self._workspace, kept)
             )

@@ -46,11 +46,11 @@ def answer_machine(side: LocalMachine, folder: str, login: str) -> HostAnswer:
 
 
 def _route_for(side: LocalMachine, folder: str, login: str) -> Route:
-    """What this machine gets: what the host's route to it gives, else no more than any route by rsync gives."""
-    routes = [route for route in read_routes(side.state).values() if route.via == "rsync"]
-    own = [route for route in routes if _is_to(side, route, folder)]
+    """What this machine gets: what the host's route to it gives, else no more than any route gives."""
+    routes = list(read_routes(side.state).values())
+    own = [route for route in routes if route.via == "rsync" and _is_to(side, route, folder)]
     private = {pattern for route in own or routes for pattern in route.texts("private")}
-    shares = all(route.shares_memory for route in own)
+    shares = all(route.shares_memory for route in own or routes)
     given: dict[str, Option] = {"host": f"{login}@{folder}", "private": tuple(sorted(private)), "memory": shares}
     return Route(f"answer-{folder}", "rsync", given)
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.machine import HOST_FILE, HOSTS_FOLDER, own_state, person
 from truekeep.core.memory_copy import EVERY_MINUTES
 from truekeep.core.state_dir import STATE
+from truekeep.handoffs.sync.private_files import ALWAYS, FilePatterns
 from truekeep.handoffs.sync.publication_choice import MemorySource, PublicationChoice
 from truekeep.handoffs.sync.publication_store import (
     Describe,
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 FOLDER = "published"
 ROUTES = "routes.json"  # the folder that each route was last served from
 STATE_DOCUMENTS = ("HANDOVER.md", "HEARTBEAT.md", "AGENTS.md", "IDENTITY.md", "SOUL.md")  # read by no scan of memory
+_OF_PROGRAMS = frozenset((".git", STATE, "node_modules", ".venv"))
 _publishing = threading.Lock()  # routes run in parallel
 
 
@@ -98,7 +100,7 @@ def publish_memory(workspace: Workspace, withheld: tuple[str, ...] = (), route: 
         patterns = (*context.config.sync.private, *withheld)
         served = _read_served(folder)
         after = _last_of_others(folder, key) if served.get(route) != key else 0
-        sources, public = iter_sources(workspace), context.config.sync.public
+        sources, public = iter_sources(workspace, patterns), context.config.sync.public
         published = store.publish(
             sources, descriptions(workspace), patterns, host, signer, at=context.stamp(), after=after, public=public
         )
@@ -112,7 +114,8 @@ def preview_memory(workspace: Workspace, withheld: tuple[str, ...] = ()) -> Publ
     context = workspace.context
     store = PublicationStore(published_folder(workspace.path) / _key(withheld))
     config = context.config.sync
-    return store.choose(iter_sources(workspace), (*config.private, *withheld), config.public)[0]
+    patterns = (*config.private, *withheld)
+    return store.choose(iter_sources(workspace, patterns), patterns, config.public)[0]
 
 
 def _read_served(folder: Path) -> dict[str, object]:
@@ -130,16 +133,34 @@ def _last_of_others(folder: Path, key: str) -> int:
     return 0
 
 
-def iter_sources(workspace: Workspace) -> Iterator[MemorySource]:
-    """Every file that may be published, private or not."""
+def iter_sources(workspace: Workspace, patterns: Sequence[str]) -> Iterator[MemorySource]:
+    """Every file that may be published, and every private one: by `patterns`, wherever it is in the workspace."""
     root = workspace.path
+    seen = set()
     for file in iter_workspace(str(root), workspace.config.recall.extra_paths):
         if file.path not in STATE_DOCUMENTS:
+            seen.add(file.path)
             yield MemorySource(file.path, file.stat, _reader(workspace, file.path))
     for name in STATE_DOCUMENTS:
         with suppress(OSError):
-            yield MemorySource(name, stat_of(os.lstat(root / name)), _reader(workspace, name))
+            stat = stat_of(os.lstat(root / name))
+            if not os.path.islink(root / name):
+                seen.add(name)
+                yield MemorySource(name, stat, _reader(workspace, name))
     yield from _state_files(workspace)
+    yield from _passed_over(root, FilePatterns((*ALWAYS, *patterns)), seen)
+
+
+def _passed_over(root: Path, listed: FilePatterns, seen: set[str]) -> Iterator[MemorySource]:
+    """Private files that are no memory (ignored by git, or links): others may say what they say."""
+    for folder, names, files in os.walk(root):
+        names[:] = [name for name in names if name not in _OF_PROGRAMS]
+        for name in files:
+            full = os.path.join(folder, name)
+            path = os.path.relpath(full, root).replace(os.sep, "/")
+            if name.lower().endswith(".md") and path not in seen and listed.match(path):
+                with suppress(OSError):  # a link that leads nowhere
+                    yield MemorySource(path, stat_of(os.stat(full)), _plain_reader(Path(full), follow=True))
 
 
 def _reader(workspace: Workspace, path: str) -> Callable[[], bytes | None]:
@@ -164,10 +185,10 @@ def _state_files(workspace: Workspace) -> Iterator[MemorySource]:
             yield MemorySource(f"{STATE}/{name}", stat, _plain_reader(folder / name))
 
 
-def _plain_reader(path: Path) -> Callable[[], bytes | None]:
+def _plain_reader(path: Path, *, follow: bool = False) -> Callable[[], bytes | None]:
     def read() -> bytes | None:
         with suppress(OSError):
-            return file_io.read_regular(path, follow=False)
+            return file_io.read_regular(path, follow=follow)
         return None
 
     return read

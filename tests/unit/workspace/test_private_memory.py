@@ -68,7 +68,7 @@ def test_text_of_a_private_file_stays_wherever_it_is_quoted(pair: Pair) -> None:
     pair.write(DIARY, TEXT)
     line = "The salary of ada is 4711 crowns since the first of November"
     pair.write(
-        "memory/cards/a.md", f'---\ntopic: A\n---\n\nKeep this.\nSomebody said: "{line}".\nAnd this.\nThat too.\n'
+        "memory/cards/a.md", f'---\ntopic: A\n---\n\nKeep this.\nSomebody said: "{line}".\nMore of it.\nThat too.\n'
     )
     pair.write("memory/2026-11-14.md", f"# 2026-11-14\n- [lesson|i=0.9] one\n- two\n> {line.upper()}\n- three\n")
     pair.write(
@@ -91,7 +91,7 @@ def test_text_of_a_private_file_stays_wherever_it_is_quoted(pair: Pair) -> None:
     assert {item.same_as for item in published.masked} == {DIARY}
     memory = pair.memory()
     card = (pair.open().path / "memory/cards/a.md").read_text()
-    assert card == f"---\ntopic: A\n---\n\nKeep this.\n{MASK}\nAnd this.\nThat too.\n"
+    assert card == f"---\ntopic: A\n---\n\nKeep this.\n{MASK}\nMore of it.\nThat too.\n"
     assert "memory/notes.md" not in memory
 
 
@@ -240,3 +240,35 @@ def test_what_is_compared_costs_nothing_while_nothing_changes(pair: Pair, monkey
     old = {path for path in read if path.startswith("memory/f")} - {"memory/f3.md"}
     known = json.loads((second.folder / "notes.json").read_text())["files"]
     assert {path for path in old if known[path][0]} == set(), "a file whose stat is sure is not read again"
+
+
+@pytest.mark.parametrize("how", ["ignored by git", "a link", "a soul that is a link"])
+def test_private_files_that_are_no_memory_are_read_as_well(pair: Pair, tmp_path: Path, how: str) -> None:
+    if how == "ignored by git":
+        pair.write(".gitignore", "memory/diary/\n")
+        pair.write(DIARY, TEXT)
+    else:
+        (tmp_path / "elsewhere.md").write_text(TEXT)
+        link = pair.place.workspace / (DIARY if how == "a link" else "SOUL.md")
+        link.parent.mkdir(exist_ok=True, parents=True)
+        link.unlink(missing_ok=True)
+        link.symlink_to(tmp_path / "elsewhere.md")
+    quote = "The salary of ada is 4711 crowns since the first of November"
+    pair.write("memory/notes.md", f"# Notes\n\nUse tabs.\n\n{quote}.\n")
+    published = pair.publish()
+    sent = bytes_sent(published)
+    assert ("4711 crowns" in sent, "use tabs." in sent) == (False, True)
+
+
+def test_the_end_of_a_quote_stays_when_it_is_wrapped(pair: Pair) -> None:
+    pair.write(DIARY, "# D\n\nThe diagnosis of Bartholomew Weissenberger concerns an ulcer in his left hip.\n")
+    quote = "The diagnosis of Bartholomew Weissenberger concerns an ulcer in his left\nhip. We ship on Friday.\n"
+    pair.write("memory/notes.md", f"# Notes\n\n{quote}\nUse tabs.\n")
+    sent = bytes_sent(pair.publish())
+    assert ("hip. we ship" in sent, "use tabs." in sent) == (False, True)
+
+
+def test_names_in_one_another_leave_the_rest_of_the_line(pair: Pair) -> None:
+    pair.write("memory/diary/My plan.md", "# Anna\n\nNothing.\n")
+    pair.write("memory/notes.md", "# Notes\n\nUse tabs.\n\nSee [[My plan.md]] and then buy bread.\n")
+    assert f"see {MASK} and then buy bread." in bytes_sent(pair.publish())

@@ -37,10 +37,11 @@ _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u2060-\u2064\ufeff]")
 _TITLE = re.compile(r"(?:topic|title|name|permalink):\s*(.+)|#\s+(.+)", re.IGNORECASE)
 _LEAD = re.compile(r"\s*(?:(?:[-*+>#|]+|\d+[.)])\s+)*")
 _KEY = re.compile(r"\s*(?:[\w-]+:|-)\s")
+_PART = r"[^\s()\[\]<>\"'`|,;*]"  # of a bare name
 _MENTION = re.compile(
-    r"!?\[\[(?P<wiki>[^\]\n]+)\]\]"
-    r"|!?\[[^\]\n]*\]\(\s*(?P<link><[^>\n]+>|[^)\n]+?)(?:\s+[\"'][^)\n]*)?\)"
-    r"|(?P<bare>[^\s()\[\]<>\"'`|,;*]+\.md)\b",
+    r"!?\[\[(?P<wiki>[^\[\]\n]{1,300})\]\]"
+    r"|!?\[[^\[\]\n]{0,300}\]\([ \t]*(?P<link><[^>\n]{1,500}>|[^()\n]{1,500}?)(?:[ \t]+[\"'][^)\n]{0,300})?\)"
+    rf"|(?<!{_PART})(?P<bare>{_PART}{{1,500}}\.md)\b",
     re.IGNORECASE,
 )
 
@@ -100,7 +101,13 @@ def _without_own_blocks(text: str) -> str:
 
 
 def _iter_runs(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The shortest run from each word that is long enough to tell something: its first word, and the one after it."""
+    """The shortest runs that tell something: one from each word on, and one up to each word."""
+    forward = set(_shortest(words))
+    backward = {(len(words) - end, len(words) - start) for start, end in _shortest(words[::-1])}
+    yield from sorted(forward | backward)
+
+
+def _shortest(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     weights = [_weight(word) for word in words]
     end = total = 0
     for start in range(len(words)):
@@ -298,7 +305,13 @@ def _by_line(
 
 
 def _without_names(line: str, places: Sequence[tuple[int, int]]) -> str:
-    for start, end in sorted(places, reverse=True):
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(places):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
+        else:
+            merged.append((start, end))
+    for start, end in reversed(merged):
         line = line[:start] + MASK + line[end:]
     return line
 
