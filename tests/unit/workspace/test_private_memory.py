@@ -245,8 +245,9 @@ def test_what_is_compared_costs_nothing_while_nothing_changes(pair: Pair, monkey
 @pytest.mark.parametrize("how", ["ignored by git", "a link", "a soul that is a link"])
 def test_private_files_that_are_no_memory_are_read_as_well(pair: Pair, tmp_path: Path, how: str) -> None:
     if how == "ignored by git":
-        pair.write(".gitignore", "memory/diary/\n")
-        pair.write(DIARY, TEXT)
+        pair.place.configure('[sync]\nprivate = ["notes/private/"]\n')
+        pair.write(".gitignore", "notes/private/\n")
+        pair.write("notes/private/ada.md", TEXT)
     else:
         (tmp_path / "elsewhere.md").write_text(TEXT)
         link = pair.place.workspace / (DIARY if how == "a link" else "SOUL.md")
