@@ -167,7 +167,18 @@ def has_news() -> bool:
     if sent is None:
         return False
     done = _read(os.path.join(copy_root(), HEAD)) or {}  # the last file that an installation writes
-    return not find_copy() or any(sent.get(name) != done.get(name) for name in ("manifest", "host"))
+    if not find_copy():
+        return True
+    return not _is_earlier(sent, done) and any(sent.get(name) != done.get(name) for name in ("manifest", "host"))
+
+
+def _is_earlier(sent: dict[str, Any], done: dict[str, Any]) -> bool:
+    """True if a later state of the same host came by another route since."""
+    if sent.get("host_id") != done.get("host_id"):
+        return False
+    orders = [[head.get("generation"), head.get("sequence")] for head in (sent, done)]
+    is_known = all(type(number) is int for order in orders for number in order)
+    return is_known and orders[0] < orders[1]
 
 
 def now_utc() -> datetime:

@@ -662,3 +662,19 @@ def test_the_key_of_a_paired_route_counts_for_what_is_sent(sent: Pair) -> None:
     put_here(sent, paired)
     assert receive_sent() is not None
     assert sent.memory() == sent.shared()
+
+
+def test_a_state_that_came_earlier_by_another_route_is_no_news(sent: Pair) -> None:
+    """The host pushed a state, and this machine then pulled a later one: what was pushed is left alone."""
+    incoming = sent.folder.root / "incoming"
+    done = json.loads((sent.folder.root / HEAD).read_text())
+    for change, expected in (
+        ({"sequence": done["sequence"] - 1, "manifest": "0" * 64}, False),
+        ({"sequence": done["sequence"] + 1, "manifest": "0" * 64}, True),
+        ({"generation": done["generation"] + 1, "sequence": 1, "manifest": "0" * 64}, True),
+        ({"host_id": "0" * 32, "sequence": 1, "manifest": "0" * 64}, True),
+        ({"host": "renamed"}, True),
+        ({}, False),
+    ):
+        (incoming / HEAD).write_text(json.dumps({**done, **change}))
+        assert has_news() is expected, change
