@@ -190,7 +190,7 @@ def _check_copy(context: CheckContext, source: CopySource) -> CheckResult:
     said, target = f"{source.in_words(now)}{stay}{aside}", f"at most {source.every} min"
     if edited:
         what = f"{said}; {many(len(edited), 'file')} edited here, such as {edited[0]}"
-        hint = "leave a handoff instead: the next sync keeps the edits aside, and brings the host's text back"
+        hint = "leave a handoff instead: the next sync that brings something new keeps the edits aside"
         return CheckResult(WARNING, what, hint, target=target, figures=figures)
     return CheckResult(
         WARNING if source.is_stale(now) else OK, said, source.warning(now), target=target, figures=figures
