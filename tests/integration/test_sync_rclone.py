@@ -199,7 +199,10 @@ def test_the_lock_of_a_living_rclone_is_respected(trio: Trio) -> None:
     work = trio.one.here.state / "rclone" / "by-rclone"
     (listing,) = work.glob("*.path1.lst")
     lock = work / listing.name.replace(".path1.lst", ".lck")
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "rclone"]) as process:
+    command = [sys.executable, "-c", "print(flush=True); input()", "rclone"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()  # it runs: before, it has no command line that could be read
         for text in (
             f"{process.pid}",
             f'{{"Session":"x","PID":"{process.pid}","TimeExpires":"2999-01-01T00:00:00Z"}}\n',
