@@ -10,6 +10,8 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from truekeep.core.repository import GitFailed
+from truekeep.verify.manifests.formats import parse_yaml
+from truekeep.verify.manifests.model import UnreadableManifest
 from truekeep.verify.package_claims import find_last_listed, is_unreadable
 from truekeep.verify.path_claims import PLACEHOLDER
 from truekeep.verify.question import Question
@@ -245,14 +247,14 @@ _CHECKS: dict[str, Callable[[World, Question], Verdict | None]] = {
 }
 
 
-def _included_taskfiles(world: World) -> frozenset[str]:
+def _included_taskfiles(world: World) -> set[str]:
     """The names under which Taskfiles include others: `website` for `task website` and `task website:build`."""
-    texts = (world.now.text(path) or b"" for path, one in world.manifests.items() if one.ecosystem == "task")
-    blocks = (
-        block[1] for text in texts for block in re.finditer(rb"^includes:[ \t]*\n((?:[ \t]+[^\n]*\n?|\n)*)", text, re.M)
-    )
-    names = (name for block in blocks for name in re.findall(rb"^[ \t]+([\w-]+):", block, re.M))
-    return frozenset(name.decode() for name in names)
+    found: set[str] = set()
+    for path, manifest in world.manifests.items():
+        if manifest.ecosystem == "task":
+            with suppress(UnreadableManifest):
+                found.update(parse_yaml((world.now.text(path) or b"").decode("utf-8", "replace")).table("includes"))
+    return found
 
 
 def _makefiles_list_all_targets(world: World) -> bool:
