@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import os
 import re
 import shutil
@@ -25,7 +26,10 @@ from truekeep import __version__
 pytest.importorskip("hatchling", reason="hatchling builds; it comes with the dev extra")
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("src", "man", "completions", "docs", "tests", "demo")
-FILES = ("README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "hatch_build.py", "Makefile", ".gitignore")
+FILES = (
+    "README.md", "LICENSE", "CHANGELOG.md", "pyproject.toml", "constraints.txt", "hatch_build.py", "Makefile",
+    ".gitignore",
+)  # fmt: skip
 EPOCH = "1794000000"
 
 
@@ -150,6 +154,21 @@ def test_the_sdist_makes_the_same_wheel(built: tuple[Path, Path], tmp_path: Path
         sdist.extractall(tmp_path, filter="data")
     (wheel,) = build(tmp_path / f"truekeep-{__version__}", tmp_path / "dist", "wheel")
     assert wheel.read_bytes() == built[0].read_bytes()
+
+
+def test_the_homebrew_formula_installs_what_the_sdist_has(built: tuple[Path, Path], tmp_path: Path) -> None:
+    formula = run(sys.executable, "-m", "tools.homebrew", built[1], cwd=ROOT)
+    assert f'sha256 "{hashlib.sha256(built[1].read_bytes()).hexdigest()}"' in formula
+    assert f"/v{__version__}/{built[1].name}" in formula
+    with tarfile.open(built[1]) as sdist:
+        names = {name.partition("/")[2] for name in sdist.getnames()}
+    named = re.findall(r'"((?:man|completions)/[^"]+|constraints\.txt)"', formula)
+    assert len(named) == 5
+    assert set(named) <= names
+    if ruby := shutil.which("ruby"):
+        (tmp_path / "truekeep.rb").write_text(formula)
+        assert "Syntax OK" in run(ruby, "-c", tmp_path / "truekeep.rb")
+    assert "name the sdist" in run(sys.executable, "-m", "tools.homebrew", built[0], cwd=ROOT, code=2)
 
 
 def test_every_import_is_declared() -> None:
