@@ -70,7 +70,7 @@ def _utc_stamp(day: date | None, at: time) -> str:
 
 
 def shown_age(age_days: int | None, *, is_file_time: bool = False) -> str:
-    """An age in words. `is_file_time`: nothing but the file's own time tells it, which a copy sets anew."""
+    """An age in words. `is_file_time`: only the file's modification time is known, and copying resets it."""
     if is_file_time:
         return f"{shown_age(age_days)} (file time)"
     if age_days is None:

@@ -1,4 +1,4 @@
-"""The handoffs that were processed before, for a ledger that starts anew."""
+"""The handoffs that were processed before, for a new ledger."""
 
 from __future__ import annotations
 

@@ -340,7 +340,7 @@ def _hint(call: HookCall) -> str:
 
 
 def _is_kept_up(record: session_record.SessionRecord, updated_at: float) -> bool:
-    """Whether this session works since a while, and somebody still updates the heartbeat."""
+    """True if this session has worked for a while and the heartbeat is still in use."""
     now = time.time()
     return now - record.started_at > MIN_WORK_SECONDS and now - updated_at < MAX_HEARTBEAT_SECONDS
 

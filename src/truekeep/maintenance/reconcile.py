@@ -331,7 +331,7 @@ def compare_values(clashes: Iterable[tuple[str, str, list[StatedValue]]], judge:
 def _is_current(kind: str, item: StatedValue) -> bool:
     """Whether a value is said about now, of a thing with a name of its own.
 
-    A dated document tells of its day, as a log does. A path that a document without a topic calls "script" or "source"
+    A dated document describes its day, as a log does. A path that a document without a topic calls "script" or "source"
     may be that of any script.
     """
     if item.store == "documents":

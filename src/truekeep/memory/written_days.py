@@ -1,6 +1,6 @@
 """The day on which a memory file was written, as git knows it.
 
-A file's own time says little: clone, unzip and copies set it anew. So a file whose content is committed has the day of
+A file's own time says little: clone, unzip and copies reset it. So a file whose content is committed has the day of
 the last commit that touched it. Git is asked once for many files, and only about files that say no day themselves.
 """
 

@@ -96,7 +96,7 @@ def split_commands(text: str) -> Iterator[ShellCommand]:
 
 
 def split_flags(word: str) -> list[str]:
-    """The flags in a word: `-rf` is two, and a value behind an equals sign is none."""
+    """The flags in a word: `-rf` is two, and a value after an equals sign is not one."""
     word = word.partition("=")[0]
     return [f"-{letter}" for letter in word[1:]] if _SHORT.match(word) else [word]
 

@@ -23,7 +23,7 @@ class TableRow(NamedTuple):
     """One row of a table. The name of a column may be empty."""
 
     line: int  # counted from 1
-    heading: str  # the section that it stands in; the file's own title is none
+    heading: str  # heading of its section; the file's title does not count
     columns: tuple[str, ...]
     cells: tuple[str, ...]
 

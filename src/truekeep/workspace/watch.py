@@ -88,7 +88,7 @@ class Watch:
                 self._follow(folders, stop)
             except NotCanonical:
                 raise
-            except Exception as error:  # noqa: BLE001 - a watch that ends by itself is a watch that nobody misses
+            except Exception as error:  # noqa: BLE001 - a watch must not end by itself unnoticed
                 self._say(error)
                 stop.wait(SCAN_SECONDS)
 

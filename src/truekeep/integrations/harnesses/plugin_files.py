@@ -1,7 +1,7 @@
 """The plugin that all harnesses share, and OpenClaw's hook pack: the exact files, as text.
 
 These bytes are frozen. Codex trusts a hook together with every other file of its plugin (seen with 0.166: one
-changed word in the skill, or another version, and the hooks stop until they are trusted anew), and looks at the
+changed word in the skill, or another version, and the hooks stop until they are trusted again), and looks at the
 command before anything in it is filled in. So nothing here names a version of truekeep or a path, and what has to
 change belongs into the program, which the commands find by its name. A test holds the digest; who changes it sends
 every Codex user through the trust step again, and says so in the changelog.

@@ -156,7 +156,7 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
 
 
 def error_response(error: Exception) -> Response:
-    """Any error as an answer. Of what went wrong inside, only that it did is told."""
+    """Any error as an answer. Internal errors are reported without details."""
     if not isinstance(error, TruekeepError):
         if isinstance(error, OSError) or is_database_error(error):
             note_bug(error, "server")

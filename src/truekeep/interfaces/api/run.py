@@ -14,7 +14,7 @@ from truekeep.server.handoff_queue import Quotas
 from truekeep.server.team_server import TeamServer
 
 _KEEP_ALIVE_SECONDS = 20
-_MAX_REQUESTS = 500  # at once; further ones are told to come again
+_MAX_REQUESTS = 500  # at once; further ones get 503 and Retry-After
 
 
 def serve_team(

@@ -163,7 +163,7 @@ def _render(report: CheckReport, left: Sequence[FalseClaim], fixed: Sequence[tup
 
 
 def _grouped(alarms: Sequence[FalseClaim]) -> list[list[FalseClaim]]:
-    """The same claim with the same answer is told once, where it stands first."""
+    """Report the same claim with the same answer once, at its first place."""
 
     def key(alarm: FalseClaim) -> tuple[str, ...]:
         return alarm.verdict, alarm.claim, alarm.why

@@ -147,7 +147,7 @@ def _connect_places(wishes: Sequence[Wish], homes: Homes, opened: Workspace | No
         confirm_plan("Connect?", yes=yes)
     done = []
     for wish, shown, said in zip(wishes, plans, notes, strict=True):
-        # The harnesses are told with the first place, so what is left for the next ones is planned anew.
+        # Harnesses are connected with the first repository, so the others are planned again without them.
         plan = shown if wish is wishes[0] or dry_run else plan_connect(wish, homes, Keep(homes.keep).read())
         is_applied = not dry_run and not (plan.is_empty and plan.is_noted) and bool(plan.owners)
         report = apply_plan(plan, homes, log=_log) if is_applied else ConnectReport(problems=list(plan.problems))

@@ -1,4 +1,4 @@
-"""Who may use the site: a request that is meant for it, from its own pages, by somebody who has the link.
+"""Who may use the site: a request that is meant for it, from its own pages, from a browser that has the link.
 
 A web page elsewhere can make a browser send requests here, under a name of its own (DNS rebinding) or with the
 browser's cookies (CSRF). So the host must be one that is served, an origin must be the site's own, the cookie is

@@ -94,7 +94,7 @@ class Glance(Generic[Seen]):
         kept: _CacheSlot[Seen] | None = None
         try:
             kept = _CacheSlot(self._see(), at, clock, mark)
-        except Exception as error:  # noqa: BLE001 - whoever asked is told
+        except Exception as error:  # noqa: BLE001 - the error is shown on the page
             run.failure = error
         with self._lock:
             self._took = time.monotonic() - clock

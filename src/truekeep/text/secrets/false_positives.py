@@ -90,7 +90,7 @@ def _is_dummy(value: bytes) -> bool:
 
 
 def is_sequence(value: bytes) -> bool:
-    """Whether much of it is `abcdef`, `123456` or `000000`: nobody draws such a value."""
+    """Whether much of it is `abcdef`, `123456` or `000000`: no generator makes such a value."""
     steps = sum(0 <= after - before <= 1 for before, after in pairwise(value))
     return steps >= MIN_SEQUENCE_SHARE * (len(value) - 1)
 
@@ -157,7 +157,7 @@ def is_spoken_password(value: bytes, _before: bytes, after: bytes) -> bool:
 
 
 def _has_letters(value: bytes) -> bool:
-    """Whether there is a letter of any script: an arrow or a dash between two numbers is none."""
+    """Whether there is a letter of any script: an arrow or a dash between two numbers does not count."""
     if not has(value, _NOT_ASCII):
         return has(value, _LETTERS)
     return any(character.isalpha() for character in value.decode("utf-8", "replace"))
