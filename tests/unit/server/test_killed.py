@@ -22,7 +22,8 @@ from truekeep.server.database import as_owner
 
 def start(*arguments: str) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "tests.support.team_crash", *arguments]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    root = Path(__file__).parents[3]
+    return subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def check_filed(team: Team, out: Path, rounds: int) -> None:

@@ -189,7 +189,7 @@ def test_every_archive_is_sound(tmp_path_factory: pytest.TempPathFactory, files_
 # --- What stays out -------------------------------------------------------------------------------------------------
 
 
-def test_links_and_strange_files_stay_out(tmp_path: Path) -> None:
+def test_links_and_strange_files_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     outside = tmp_path / "outside"
     write_tree(outside, {"secret.md": b"nothing for the archive at all\n", "sub/more.md": b"nor this one here\n"})
     root = a_workspace(tmp_path / "ws", {"MEMORY.md": b"## A\nb\n"})
@@ -200,7 +200,7 @@ def test_links_and_strange_files_stay_out(tmp_path: Path) -> None:
     (root / "dangling").symlink_to("nowhere")
     os.mkfifo(root / "memory" / "pipe.md")
     with socket.socket(socket.AF_UNIX) as server:
-        os.chdir(root)
+        monkeypatch.chdir(root)  # the name of a socket must be short
         server.bind("socket")
         made = export(root, tmp_path / "a.alf")
     found = entries_of(tmp_path / "a.alf")
