@@ -73,23 +73,12 @@ def find_program_lines(text: str) -> dict[int, str]:
     return found
 
 
-def cover_program_text(text: str) -> str:
-    """The text with blanks in place of the lines that a program wrote: all offsets stay the same."""
-    return cover_lines(text, find_program_lines(text))
-
-
 def cover_lines(text: str, numbers: Container[int]) -> str:
     """The text with blanks in place of these lines."""
     if not numbers:
         return text
     lines = text.split("\n")
     return "\n".join(" " * len(line) if number in numbers else line for number, line in enumerate(lines, 1))
-
-
-def is_session_log(text: str) -> bool:
-    """Whether a file is what a harness kept of a session: it has a header of its own, or turns of two sides."""
-    lines = text.split("\n")
-    return any(_HEADER.match(line) for line in lines[:20]) or _first_turn(lines) is not None
 
 
 # --- Sessions -------------------------------------------------------------------------------------------------------

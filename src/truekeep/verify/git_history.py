@@ -164,11 +164,6 @@ class Past:
         """Whether all of history can be read."""
         return self.state.is_whole and bool(self._main_line) and not self.problem
 
-    @property
-    def is_fully_read(self) -> bool:
-        """Whether no object was missing in what was read so far."""
-        return not (self._is_partial or self.problem or self.has_only_exact_renames)
-
     def oldest(self) -> int:
         return self._main_line[-1][1] if self._main_line else 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from truekeep.text.program_text import cover_program_text, find_program_lines, is_session_log
+from truekeep.text.program_text import cover_lines, find_program_lines
 
 SESSION = """# Session: 2026-11-02 08:00:00 UTC
 
@@ -27,13 +27,11 @@ def kinds(text: str) -> list[str]:
 
 def test_a_log_of_a_session_is_a_transcript() -> None:
     assert kinds(SESSION) == ["session", "", "session", "session", "session", "", "", "", *["session"] * 3]
-    assert is_session_log(SESSION)
 
 
 def test_a_dialogue_needs_no_header() -> None:
     text = "# Chat\n\nuser: Hello.\nassistant: Hello.\nuser: Which port?\nassistant: 5204.\n"
     assert kinds(text) == ["", "", *["session"] * 4]
-    assert not is_session_log("# Notes\n\nuser: the account that runs the export\n")
     assert find_program_lines("# Notes\n\nuser: the account that runs the export\n") == {}
 
 
@@ -123,8 +121,8 @@ def test_lines_of_one_shape_are_a_listing() -> None:
 
 def test_covered_text_keeps_its_offsets() -> None:
     text = f"Before.\n{SESSION}"
-    covered = cover_program_text(text)
+    covered = cover_lines(text, find_program_lines(text))
     assert len(covered) == len(text)
     assert covered.startswith("Before.\n")
     assert "export" not in covered
-    assert cover_program_text("Before.\n") == "Before.\n"
+    assert cover_lines("Before.\n", {}) == "Before.\n"
