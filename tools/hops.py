@@ -96,10 +96,10 @@ def _page(path: str) -> Callable[[], object]:
     from starlette.requests import Request
 
     from truekeep.interfaces.web.auth import Keys
+    from truekeep.interfaces.web.local_site import LocalSite
     from truekeep.interfaces.web.pages.memory_file import FilePages
-    from truekeep.interfaces.web.site import Site
 
-    site, pages = Site(Path.home() / ".openclaw/workspace", Keys("hops")), FilePages()
+    site, pages = LocalSite(Path.home() / ".openclaw/workspace", Keys("hops")), FilePages()
     parameters = {"path": path.removeprefix("/memory/file/")}
     scope = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [], "state": {}}
     request = Request({**scope, "path_params": parameters})

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 from tests.support.helpers import OPENED, Place
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import Keys
-from truekeep.interfaces.web.site import Site
+from truekeep.interfaces.web.local_site import LocalSite
 
 KEYS = Keys("a token")
 _FORM = re.compile(r'<form method="post" action="([^"]*)"[^>]*>(.*?)</form>', re.DOTALL)
@@ -35,7 +35,7 @@ class Visitor:
     """Looks at one workspace's site."""
 
     def __init__(self, place: Place, *, read_only: bool = False) -> None:
-        self.site = Site(place.workspace, KEYS, read_only=read_only)
+        self.site = LocalSite(place.workspace, KEYS, read_only=read_only)
         OPENED.append(self.site)
         self.client = TestClient(make_app(self.site, {"testserver"}), follow_redirects=False)
         self.client.get("/memory", params={"token": KEYS.token})

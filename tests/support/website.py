@@ -22,7 +22,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Dialog,
 
 from tests.support.helpers import PATIENCE
 from tests.support.programs import find, need
-from truekeep.interfaces.web.site import LOG
+from truekeep.interfaces.web.local_site import LOG
 
 _LINK = re.compile(r"(http://(\S+?))/\?token=(\S+)")
 

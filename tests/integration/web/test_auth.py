@@ -26,8 +26,8 @@ from tests.support.site_memory import put, surroundings
 from tests.support.website import Server, served
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import HEADERS, MAX_FORM_BYTES, MAX_FORM_FIELDS, POLICY, Keys, WebRequestGuard
+from truekeep.interfaces.web.local_site import LocalSite
 from truekeep.interfaces.web.server import serve_site
-from truekeep.interfaces.web.site import Site
 
 PORT = 8378
 HOST = f"127.0.0.1:{PORT}"
@@ -50,7 +50,7 @@ class Door:
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.keys = Keys("the token of the tests")
-        self.site = Site(path, self.keys, read_only=read_only)
+        self.site = LocalSite(path, self.keys, read_only=read_only)
         OPENED.append(self.site)
         guard = make_app(self.site, {"localhost", "127.0.0.1", "[::1]"})
         assert isinstance(guard, WebRequestGuard)
@@ -590,7 +590,7 @@ def test_pages_hold_nothing_that_the_policy_forbids(server: Server) -> None:
 
 
 def test_a_bug_is_told_without_what_it_was_about(place: Place) -> None:
-    site = Site(place.workspace, Keys("t"))
+    site = LocalSite(place.workspace, Keys("t"))
     told = site.known(ValueError("a line of memory"))
     assert "ValueError" in told.message
     log = (place.workspace / ".truekeep" / "logs" / "web.log").read_text()

@@ -25,7 +25,7 @@ from tests.unit.transcripts.test_parser import lines_of, said
 from truekeep.interfaces.listener import outward_address
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import Keys
-from truekeep.interfaces.web.site import Site
+from truekeep.interfaces.web.local_site import LocalSite
 
 CARD = "memory/cards/mine.md"
 MINE = card_text("Mine", "It is so.", created="2026-01-01", updated="2026-01-01")
@@ -51,7 +51,7 @@ def a_draft(place: Place, name: str = "doubt") -> str:
 
 def test_text_that_was_typed_before_a_restart_is_given_back(place: Place) -> None:
     wanted = a_draft(place)
-    old, new = (Site(place.workspace, Keys(token)) for token in ("before", "after"))
+    old, new = (LocalSite(place.workspace, Keys(token)) for token in ("before", "after"))
     try:
         client = TestClient(make_app(new, {"testserver"}), follow_redirects=False)
         client.cookies.set("truekeep-80", old.keys.cookie)

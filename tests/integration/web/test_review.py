@@ -27,10 +27,10 @@ from truekeep.handoffs.review import iter_drafts
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import Keys
 from truekeep.interfaces.web.diff_view import Sides, compare
+from truekeep.interfaces.web.local_site import LocalSite
 from truekeep.interfaces.web.pages.review import age_of
 from truekeep.interfaces.web.pages.review_caches import MAX_SUGGESTED_CARDS, CardNames, ShownFiles
 from truekeep.interfaces.web.pages.review_forms import ROWS
-from truekeep.interfaces.web.site import Site
 from truekeep.memory.staging import FileOnDisk, MemoryFiles
 from truekeep.text.line_diff import MOST_COMPARED
 from truekeep.text.unicode import printable
@@ -107,7 +107,7 @@ class Visitor:
     """Somebody who came in by the link."""
 
     def __init__(self, place: Place, *, read_only: bool = False) -> None:
-        self.site = Site(place.workspace, KEYS, read_only=read_only)
+        self.site = LocalSite(place.workspace, KEYS, read_only=read_only)
         OPENED.append(self.site)
         self.client = TestClient(make_app(self.site, {"testserver"}), follow_redirects=False)
         self.client.get("/review", params={"token": KEYS.token})

@@ -16,8 +16,8 @@ from starlette.staticfiles import StaticFiles
 from truekeep.core.errors import NotFound
 from truekeep.interfaces.web import change_stream
 from truekeep.interfaces.web.auth import WebRequestGuard
+from truekeep.interfaces.web.local_site import LocalSite
 from truekeep.interfaces.web.pages import history, home, memory, review, search, transcripts
-from truekeep.interfaces.web.site import Site
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGES = (home, review, memory, search, history, transcripts, change_stream)
 
 
-def make_app(site: Site, hosts: Iterable[str]) -> ASGIApp:
+def make_app(site: LocalSite, hosts: Iterable[str]) -> ASGIApp:
     """The site, ready to be served under these host names."""
     routes: list[BaseRoute] = [route for page in PAGES for route in page.routes(site)]
     routes.append(Mount("/static", StaticFiles(packages=[("truekeep.interfaces.web", "static")])))

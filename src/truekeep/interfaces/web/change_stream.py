@@ -13,13 +13,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import BaseRoute, Route
 
-from truekeep.interfaces.web.change_polling import word_of
 from truekeep.interfaces.web.site import Site
 
 
 def routes(site: Site) -> list[BaseRoute]:
     async def news(request: Request) -> PlainTextResponse:
         page = unquote(request.query_params.get("at", ""))
-        return PlainTextResponse(await run_in_threadpool(word_of, str(site.path), page))
+        return PlainTextResponse(await run_in_threadpool(site.news_word, request, page))
 
     return [Route("/news", news, methods=["GET"])]

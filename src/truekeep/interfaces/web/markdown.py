@@ -50,15 +50,15 @@ class ClaimMark(NamedTuple):
     is_code: bool | None = None  # True between backticks; None if unknown
 
 
-def render_markdown(text: str, *, marks: Iterable[ClaimMark] = (), path: str = "") -> Markup:
-    """A memory's text as HTML. `path` is its file, for links between memories."""
+def render_markdown(text: str, *, marks: Iterable[ClaimMark] = (), path: str = "", base: str = "") -> Markup:
+    """A memory's text as HTML. `path` is its file and `base` the site, for links between memories."""
     if len(text) > MAX_RENDERED_CHARACTERS:
         return Markup("<pre>{}</pre>").format(printable(text, newlines=True))
     try:
         tokens = _parser().parse(text)
     except RecursionError:
         return Markup("<pre>{}</pre>").format(printable(text, newlines=True))
-    return Markup(_Writer(list(marks), path).write(tokens))  # noqa: S704 - every piece is escaped where it is made
+    return Markup(_Writer(list(marks), path, base).write(tokens))  # noqa: S704 - every piece is escaped where it is made
 
 
 @cache
@@ -67,9 +67,9 @@ def _parser() -> MarkdownIt:
 
 
 class _Writer:
-    def __init__(self, marks: list[ClaimMark], path: str) -> None:
+    def __init__(self, marks: list[ClaimMark], path: str, base: str) -> None:
         self._marks = sorted(marks, key=_line)
-        self._path = path
+        self._path, self._base = path, base
         self._out: list[str] = []
 
     def write(self, tokens: Sequence[Token]) -> str:
@@ -170,7 +170,7 @@ class _Writer:
         )
         if inside.startswith(("..", "/")) or not inside.endswith(".md") or printable(inside) != inside:
             return ""
-        return "/memory/file/" + quote(inside)
+        return f"{self._base}/memory/file/{quote(inside)}"
 
 
 def _line(mark: ClaimMark) -> int:

@@ -10,7 +10,7 @@ import uvicorn
 
 from truekeep.interfaces.web.app import make_app
 from truekeep.interfaces.web.auth import Keys
-from truekeep.interfaces.web.site import Site
+from truekeep.interfaces.web.local_site import LocalSite
 
 
 class AnnouncingServer(uvicorn.Server):
@@ -37,7 +37,7 @@ def serve_site(
     """Serve a workspace on a socket, under these host names, and close the socket at the end."""
     # With an explicit protocol asyncio sets TCP_NODELAY; else each page waits 40 ms for the client.
     taken = socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
-    site = Site(path, keys, read_only=read_only)
+    site = LocalSite(path, keys, read_only=read_only)
     config = uvicorn.Config(
         make_app(site, hosts),
         http="h11",

@@ -1,21 +1,18 @@
-"""What all pages share: open workspaces, templates, and errors with their next step.
+"""What all pages share: templates, forms, and errors with their next step.
 
 A page is a function from a workspace and a request to a response. It runs in its own thread, so that it may read files;
-a workspace serves one page at a time, because its databases do.
+a workspace serves one page at a time, because its databases do. `local_site.py` is the site of this machine's
+workspace, `team/` has those of a team server.
 """
 
 from __future__ import annotations
 
-import os
-import queue
 import re
-import threading
-import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
 from anyio import CapacityLimiter, to_thread
@@ -39,19 +36,13 @@ from truekeep.core.errors import (
     hint_for,
     is_database_error,
 )
-from truekeep.core.memory_copy import live_path, read_source
-from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.interfaces.web.auth import FORM, MAX_FORM_BYTES, Keys, parse_fields, typed_in
-from truekeep.interfaces.web.change_polling import word_of
 from truekeep.text.unicode import printable
 from truekeep.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from truekeep.memory.ledger import HandoffRow
     from truekeep.search.searcher import Hit
-
-MAX_WORKSPACES = 4  # open at a time
-LOG = "web.log"
-MAX_NOTICES = 20  # that wait for a page
 
 
 class TooLarge(BadInput):
@@ -70,118 +61,98 @@ _STATUS: tuple[tuple[type[TruekeepError], int], ...] = (
 
 Page = Callable[["Site", Workspace, Request], Response]
 Act = Callable[["Site", Workspace, Request, FormData], Response]
+FormTarget = Callable[["Site", Request, FormData], Response]
+FRAME: Mapping[str, Any] = {
+    "account": "", "nav": (), "csrf": "", "notices": (), "copy_source": ("", ""), "read_only": False,
+}  # fmt: skip
+"""What a page has that belongs to no workspace."""
 
 
-class Site:
+@cache
+def templates() -> Environment:
+    """The templates of all pages. Texts are escaped; hidden characters are shown as what they are (`|shown`)."""
+    made = Environment(
+        loader=PackageLoader("truekeep.interfaces.web"),
+        autoescape=select_autoescape(default=True, default_for_string=True),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {
+        "shown": lambda text: printable(str(text)),
+        "lines": lambda text: printable(str(text), newlines=True),
+        "local_minute": lambda stamp: printable(local_minute(stamp)),
+        "local_day": lambda stamp: printable(local_day(stamp)),
+        "local_clock": lambda stamp: printable(local_clock(stamp)),
+        "in_path": lambda text: quote(str(text), safe="/"),
+        "in_query": lambda given: urlencode(given),
+    }
+    made.tests |= {"worded": _is_worded, "far": _is_far}
+    made.globals |= {"version": __version__}
+    return made
+
+
+class Allowed(NamedTuple):
+    """What the person may do on a site, for its pages to offer that and nothing else."""
+
+    decide: bool = True  # approve and reject drafts
+    edit: bool = True  # everything else that changes memory
+    see_drafts: bool = True
+
+
+class Tab(NamedTuple):
+    """One of the pages that every page names at its top."""
+
+    name: str
+    path: str
+    key: str  # after g
+
+
+class Site(ABC):
     """The web site of one workspace."""
 
-    def __init__(self, path: Path, keys: Keys, *, read_only: bool = False) -> None:
-        self._path = path
+    base = ""  # the beginning of its addresses
+    checks_claims = True  # against repositories of this machine
+
+    def __init__(self, keys: Keys, *, at_once: int) -> None:
         self.keys = keys
-        self.read_only = read_only
-        self._room = CapacityLimiter(
-            MAX_WORKSPACES
-        )  # requests that wait for a workspace block no thread for styles and polling
-        self._free: queue.LifoQueue[tuple[Workspace, object] | None] = queue.LifoQueue()
-        for _ in range(MAX_WORKSPACES):
-            self._free.put(None)
-        self._lent = threading.local()  # the workspace of this thread
-        self._noticed: list[str] = []  # notices that no page has shown yet
-        self._noticing = threading.Lock()
-        self._templates = Environment(
-            loader=PackageLoader("truekeep.interfaces.web"),
-            autoescape=select_autoescape(default=True, default_for_string=True),
-            undefined=StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        self._templates.filters |= {
-            "shown": lambda text: printable(str(text)),
-            "lines": lambda text: printable(str(text), newlines=True),
-            "local_minute": lambda stamp: printable(local_minute(stamp)),
-            "local_day": lambda stamp: printable(local_day(stamp)),
-            "local_clock": lambda stamp: printable(local_clock(stamp)),
-            "in_path": lambda text: quote(str(text), safe="/"),
-            "in_query": lambda given: urlencode(given),
-        }
-        self._templates.tests |= {"worded": _is_worded, "far": _is_far}
-        self._templates.globals |= {"version": __version__, "read_only": read_only}
+        self._room = CapacityLimiter(at_once)  # what waits for a workspace blocks no thread for styles and polling
 
-    @property
-    def path(self) -> Path:
-        """The workspace; of a copy, the state that is in use now."""
-        return Path(live_path(self._path))
+    @abstractmethod
+    def lend(self, request: Request) -> AbstractContextManager[Workspace]:
+        """The workspace, for one request."""
 
-    @contextmanager
-    def borrow(self) -> Iterator[Workspace]:
-        """A workspace for one request. After an error it is closed, and the next request opens a new one.
+    @abstractmethod
+    def allowed(self, request: Request) -> Allowed:
+        """What the person who asks may do."""
 
-        Also if its configuration was edited, or its ledger is another file: restored, or moved away.
-        """
-        kept, now = self._free.get(), self._mark()
-        workspace: Workspace | None = None
-        is_well = False
-        try:
-            if kept is not None and kept[1] != now:
-                kept[0].close()
-                kept = None
-            workspace = self._lent.workspace = kept[0] if kept is not None else Workspace.open(self.path)
-            yield workspace
-            is_well = True
-        finally:
-            self._lent.workspace = None
-            if workspace is not None:
-                self._note(workspace)
-                if not is_well:
-                    workspace.close()
-            self._free.put((workspace, now) if workspace is not None and is_well else None)
+    @abstractmethod
+    def context(self, request: Request) -> Mapping[str, Any]:
+        """What the frame of each page needs."""
 
-    def _mark(self) -> object:
-        """A stamp that changes when an open workspace must be reopened."""
-        path = self.path
-        found: list[object] = [path]
-        for name in ("config.toml", "ledger.sqlite"):
-            try:
-                info = os.stat(path / STATE / name)
-            except OSError:
-                found.append(None)
-                continue
-            is_edited = name == "config.toml"  # the ledger changes with every act, and stays the same file
-            found.append((info.st_dev, info.st_ino, *((info.st_mtime_ns, info.st_size) if is_edited else ())))
-        return found
+    @abstractmethod
+    def news_word(self, request: Request, page: str) -> str:
+        """A word that is another one when a page would be."""
 
-    def close(self) -> None:
-        while not self._free.empty():
-            kept = self._free.get()
-            if kept is not None:
-                kept[0].close()
+    @abstractmethod
+    def is_form(self, request: Request, word: str) -> bool:
+        """True if this word was put into a form for the person who sends it."""
 
-    # Notices: messages for the user, whatever page they opened.
+    @abstractmethod
+    def approve(self, request: Request, draft: str, *, target: str = "", seen: Mapping[str, str]) -> None:
+        """File a draft, as the person saw it. No workspace is lent meanwhile."""
 
-    def _note(self, workspace: Workspace) -> None:
-        """Save the notices of a workspace for the next page: forms and background work have no page."""
-        with self._noticing:
-            self._noticed += [notice for notice in workspace.notices if notice not in self._noticed]
-            del self._noticed[MAX_NOTICES:]
-        workspace.notices.clear()
+    @abstractmethod
+    def reject(self, request: Request, draft: str, *, reason: str, seen: Mapping[str, str]) -> None:
+        """Remove a draft, as the person saw it. No workspace is lent meanwhile."""
 
-    def _notices(self, request: Request) -> list[str]:
-        """The notices for this page; each is shown once."""
-        if request.query_params.get("fragment") or request.method == "HEAD":
-            return []
-        if (workspace := getattr(self._lent, "workspace", None)) is not None:
-            self._note(workspace)
-        with self._noticing:
-            found = self._noticed[:]
-            self._noticed.clear()
-        return found
+    def accounts(self, request: Request, records: Iterable[HandoffRow | None]) -> Mapping[str, str]:  # noqa: ARG002
+        """Who handed these in, by the digest of the handoff, where people have accounts."""
+        return {}
 
-    def _copy_source(self) -> tuple[str, str]:
-        """Of a copy: whose memory it is and of when, and a warning if it is stale."""
-        workspace: Workspace | None = getattr(self._lent, "workspace", None)
-        source = workspace.source if workspace is not None else read_source(self.path)
-        now = datetime.now(UTC)
-        return (source.in_words(now), source.warning(now)) if source is not None else ("", "")
+    def log_bug(self, error: Exception) -> str:
+        """Log a bug, without its message; gives where."""
+        return str(note_bug(error, "serve"))
 
     # Answers.
 
@@ -191,22 +162,23 @@ class Site:
         if not self.keys.is_seal(request.query_params.get("seal", ""), told):
             told = ""  # a link in a memory must not make the site show a message
         context: Mapping[str, Any] = {
-            "csrf": self.keys.form,
-            "path": request.scope["path"],
+            **FRAME,
+            "base": self.base,
+            "path": request.scope["path"].removeprefix(self.base) or "/",
             "told": told,
-            "notices": self._notices(request),
-            "copy_source": self._copy_source(),
             "news": getattr(request.state, "news", ""),
+            "may": self.allowed(request),
+            **self.context(request),
             **given,
         }
-        return HTMLResponse(self._templates.get_template(name).render(context), status_code=status)
+        return HTMLResponse(templates().get_template(name).render(context), status_code=status)
 
     def go(self, path: str, **query: str) -> RedirectResponse:
         """Redirect to another page of the site; `told` is shown there."""
         wanted = {key: value for key, value in query.items() if value}
         if told := wanted.get("told", "")[:300]:
             wanted |= {"told": told, "seal": self.keys.seal(told)}
-        where = "/" + path.lstrip("/\\")  # of this site, whatever a page made of a name
+        where = f"{self.base}/" + path.lstrip("/\\")  # of this site, whatever a page made of a name
         return RedirectResponse(where + (f"?{urlencode(wanted)}" if wanted else ""), status_code=303)
 
     def failed(self, request: Request, error: TruekeepError, *, typed: Sequence[str] = ()) -> Response:
@@ -222,7 +194,7 @@ class Site:
             findings=findings,
             difference=error.details.get("difference", ()),
             typed=typed,
-            back=_back(request),
+            back=_back(request, f"{self.base}/"),
         )
 
     def known(self, error: Exception) -> TruekeepError:
@@ -237,15 +209,7 @@ class Site:
             return Busy("another program keeps a database locked", hint="nothing is lost; try again in a moment")
         if is_database_error(error):
             return StorageFailed(f"a database cannot be read: {error}", hint=hint_for(error))
-        traceback_text = f"bug {type(error).__name__}\n{''.join(traceback.format_tb(error.__traceback__))}".rstrip()
-        note_bug(error, "serve")
-        StateFolder(self.path).log(
-            LOG, f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ} truekeep {__version__} {traceback_text}"
-        )
-        return TruekeepError(
-            f"a bug in truekeep ({type(error).__name__}); nothing is lost",
-            hint=f"the traceback is in .truekeep/logs/{LOG}",
-        )
+        return TruekeepError(f"a bug in truekeep ({type(error).__name__}); nothing is lost", hint=self.log_bug(error))
 
     # Routes.
 
@@ -253,9 +217,9 @@ class Site:
         """A page that only shows."""
 
         def run(request: Request) -> Response:
-            request.state.news = word_of(str(self.path), request.scope["path"])  # before anything is read
             try:
-                with self.borrow() as workspace:
+                request.state.news = self.news_word(request, request.scope["path"])  # before anything is read
+                with self.lend(request) as workspace:
                     return answer(self, workspace, request)
             except Exception as error:  # noqa: BLE001 - a bug becomes a page; its traceback goes to the log
                 return self.failed(request, self.known(error))
@@ -268,10 +232,18 @@ class Site:
     def act(self, path: str, do: Act) -> Route:
         """The target of a form: it changes something, then redirects to a page."""
 
+        def run(site: Site, request: Request, form: FormData) -> Response:
+            with site.lend(request) as workspace:
+                return do(site, workspace, request, form)
+
+        return self.form(path, run)
+
+    def form(self, path: str, do: FormTarget) -> Route:
+        """The target of a form that borrows workspaces itself."""
+
         def run(request: Request, form: FormData) -> Response:
             try:
-                with self.borrow() as workspace:
-                    return do(self, workspace, request, form)
+                return do(self, request, form)
             except Exception as error:  # noqa: BLE001 - a bug becomes a page; its traceback goes to the log
                 return self.failed(request, self.known(error), typed=_typed(form))
 
@@ -282,7 +254,7 @@ class Site:
                 refused = self.failed(request, error)
                 refused.headers["connection"] = "close"  # what still comes is not read
                 return refused
-            if not self.keys.is_form(text_of(form, "csrf")):
+            if not self.is_form(request, text_of(form, "csrf")):
                 unexpected = BadInput(
                     "this form does not come from a page of this site as it runs now; nothing was done",
                     hint="perhaps the site was restarted: load the page again",
@@ -324,14 +296,14 @@ def _typed(form: FormData) -> list[str]:
     return typed_in([(name, value) for name, value in form.multi_items() if isinstance(value, str)])
 
 
-def _back(request: Request) -> str:
+def _back(request: Request, home: str) -> str:
     """The previous page, if it was one of this site."""
     try:
         came = urlsplit(request.headers.get("referer", ""))
     except ValueError:
-        return "/"
-    if came.netloc.lower() != request.headers.get("host", "").lower() or not came.path.startswith("/"):
-        return "/"
+        return home
+    if came.netloc.lower() != request.headers.get("host", "").lower() or not came.path.startswith(home):
+        return home
     return "/" + came.path.lstrip("/\\") + (f"?{came.query}" if came.query else "")
 
 

@@ -24,6 +24,7 @@ from truekeep.handoffs.draft import Draft
 from truekeep.interfaces.web import charts
 from truekeep.interfaces.web.background import Glance
 from truekeep.interfaces.web.change_polling import mark_of
+from truekeep.interfaces.web.local_site import LocalSite
 from truekeep.interfaces.web.pages.history import ShownEntry, as_shown, page_of
 from truekeep.interfaces.web.site import Site
 from truekeep.maintenance.decay import Stale
@@ -84,7 +85,7 @@ class ActivityCount(NamedTuple):
     newest: tuple[ShownEntry, ...]
 
 
-def routes(site: Site) -> list[BaseRoute]:
+def routes(site: LocalSite) -> list[BaseRoute]:
     def see() -> Picture:
         with site.borrow() as workspace:
             return take_picture(workspace, is_noted=not site.read_only)

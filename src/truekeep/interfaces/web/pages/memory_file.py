@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.datastructures import FormData
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 
 from truekeep.core.dates import many
 from truekeep.core.errors import BadInput, EditedSince, NotFound
@@ -90,7 +90,9 @@ class FilePages:
             inside.sort(key=lambda item: item[1].claim.start)
             marks = [claim_mark(item, number, first, lines[item.claim.line - 1]) for number, item in inside]
             context |= {"first": first, "last": last, "has_why": False}
-            context["body"] = render_markdown("\n".join(lines[first - 1 : last]), marks=marks, path=file.path)
+            context["body"] = render_markdown(
+                "\n".join(lines[first - 1 : last]), marks=marks, path=file.path, base=site.base
+            )
         entries = list(workspace.history.entries(str(workspace.path / file.path), limit=MAX_ENTRIES))
         changes = workspace.history.differences(file.path, [entry.id for entry, _ in entries[:COMPARED_ENTRIES]])
         return site.render(
@@ -119,7 +121,7 @@ class FilePages:
         survey = survey_of(workspace)
         for name in (f"{path}.md", f"memory/{path}", f"{CARDS}/{path}", f"{CARDS}/{path}.md"):
             if survey.browsing.find_file(name) is not None:
-                return _to_file(name)
+                return _to_file(site, name)
         if (gone := self._gone(site, workspace, request, path)) is not None:
             return gone
         if not workspace.config.recall.extra_paths:
@@ -131,7 +133,7 @@ class FilePages:
         except (BadInput, EditedSince) as error:
             raise NotFound("there is no such file in memory", hint="Search finds where something is said") from error
         if excerpt.path != path and find_file(workspace, excerpt.path) is not None:
-            return _to_file(excerpt.path)
+            return _to_file(site, excerpt.path)
         lines = excerpt.text.split("\n")
         named = range(wanted[0], wanted[1] + 1) if wanted else range(0)
         rows = [
@@ -183,7 +185,7 @@ class FilePages:
         ]
         title = f"Drop {file.name}?"
         return site.render(
-            request, "memory_drop.html", title=title, file=file, pointing=pointing, body=render_body(file)
+            request, "memory_drop.html", title=title, file=file, pointing=pointing, body=render_body(file, site.base)
         )
 
     def drop(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
@@ -250,13 +252,13 @@ class FilePages:
             file=file,
             changes=changes,
             is_known=before is not None,
-            body=render_body(file),
+            body=render_body(file, site.base),
             typed=typed,
         )
 
 
-def _to_file(path: str) -> RedirectResponse:
-    return RedirectResponse(f"/memory/file/{quote(path)}", status_code=303)
+def _to_file(site: Site, path: str) -> Response:
+    return site.go(f"/memory/file/{quote(path)}")
 
 
 def _moment(seconds: float) -> str:

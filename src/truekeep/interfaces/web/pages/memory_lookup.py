@@ -16,7 +16,7 @@ from truekeep.core.errors import BadInput, Busy, EditedSince, NotFound
 from truekeep.core.file_io import ChangedSince, UnsafePath
 from truekeep.core.model import CARDS
 from truekeep.core.state_dir import StateFolder
-from truekeep.interfaces.web.site import LOG
+from truekeep.interfaces.web.local_site import LOG
 from truekeep.maintenance.survey.queries import MemoryFileSummary
 from truekeep.memory.card import parse_card
 from truekeep.memory.frontmatter import Frontmatter

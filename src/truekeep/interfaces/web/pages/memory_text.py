@@ -58,10 +58,10 @@ def last_rendered_line(lines: Sequence[str], first: int) -> int:
     return min(len(lines), first + MAX_RENDERED_LINES - 1)
 
 
-def render_body(file: MemoryFilePage) -> Markup:
+def render_body(file: MemoryFilePage, base: str) -> Markup:
     """The rendered text of a file without its frontmatter; of a long one the beginning."""
     text = "\n".join(mask_lines(file.text or "").split("\n")[file.first - 1 :])
-    return render_markdown(text[:MAX_RENDERED_CHARACTERS], path=file.path)
+    return render_markdown(text[:MAX_RENDERED_CHARACTERS], path=file.path, base=base)
 
 
 def shown_fields(front: Frontmatter) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 // Keys, live search and news of changes. Every page works without this file.
 "use strict";
 (() => {
+  const base = document.documentElement.dataset.base || ""; // where this site begins
   const plain = /^(button|checkbox|radio|reset|submit)$/; // inputs that nobody types into
   const editing = (node) => node && (/^(TEXTAREA|SELECT)$/.test(node.tagName) || (node.tagName === "INPUT" && !plain.test(node.type)));
   // A key that is held down, or pressed twice, must not decide on the page that comes next.
@@ -26,7 +27,7 @@
     prefix = "";
     if (key === "g") { prefix = "g"; return; }
     if (key === "?") { const help = document.getElementById("keys"); if (help && !help.open) help.showModal(); event.preventDefault(); return; }
-    if (key === "/") { const box = document.querySelector("input[type=search]"); if (box) box.focus(); else location.href = "/search"; event.preventDefault(); return; }
+    if (key === "/") { const box = document.querySelector("input[type=search]"); if (box) box.focus(); else location.href = `${base}/search`; event.preventDefault(); return; }
     if (key === "j" || key === "k") { go(key === "j" ? 1 : -1); event.preventDefault(); return; }
     if (key === "v") {
       const row = document.activeElement && document.activeElement.closest("[data-row]");
@@ -94,7 +95,7 @@
       clearTimeout(timer);
       if (document.visibilityState !== "visible") return;
       try {
-        const answer = await fetch(`/news?at=${encodeURIComponent(location.pathname)}`);
+        const answer = await fetch(`${base}/news?at=${encodeURIComponent(location.pathname)}`);
         const word = answer.ok ? await answer.text() : "";
         failed = answer.ok ? 0 : 2;
         if (word && first && word !== first) changed.hidden = false;
