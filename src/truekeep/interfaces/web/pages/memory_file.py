@@ -67,7 +67,7 @@ class FilePages:
         if file is None:
             return self._elsewhere(site, workspace, request, path)
         self._remember(file)
-        checked = self._checked(workspace, file, is_asked=query.get("check") == "1")
+        checked = self._checked(site, workspace, file, is_asked=query.get("check") == "1")
         wanted = parse_lines(query.get("line", ""))
         is_source = bool(query.get("view") == "lines" or wanted or query.get("why"))
         verdicts = checked.verdicts if isinstance(checked, CheckedMemory) else ()
@@ -107,11 +107,12 @@ class FilePages:
             checked_on=_moment(checked.checked_at) if isinstance(checked, CheckedMemory) else "",
             claims=list(enumerate(verdicts[:MAX_CLAIMS], 1)),
             more_claims=max(0, len(verdicts) - MAX_CLAIMS),
-            may_check=file.listed.store in ("cards", "documents"),
+            may_check=site.checks_claims and file.listed.store in ("cards", "documents"),
             rot=sum(item.is_rot for item in verdicts),
             entries=entries,
             changes=changes,
             origin=next((record for _, record in entries if record is not None), None),
+            accounts=site.accounts(request, [record for _, record in entries]),
             around=survey_of(workspace).browsing.neighbours(file.path),
             **context,
         )
@@ -154,7 +155,11 @@ class FilePages:
             request, "memory_gone.html", status=404, title=title, gone=path, entry=entry, is_taken=is_taken
         )
 
-    def _checked(self, workspace: Workspace, file: MemoryFilePage, *, is_asked: bool) -> CheckedMemory | str:
+    def _checked(
+        self, site: Site, workspace: Workspace, file: MemoryFilePage, *, is_asked: bool
+    ) -> CheckedMemory | str:
+        if not site.checks_claims:
+            return "claims are checked on members' machines, where the repositories are"
         if file.listed.store not in ("cards", "documents"):
             return "it tells what happened, and that stays true"
         if file.text is None:

@@ -53,9 +53,9 @@ def routes(site: Site) -> list[BaseRoute]:
     return [
         site.page("/review", pages.queue),
         site.page("/review/-/several", several.several),
-        site.act("/review/-/several", several.decide_several),
+        site.form("/review/-/several", several.decide_several),
         site.page("/review/{id}", pages.draft),
-        site.act("/review/{id}", pages.decide),
+        site.form("/review/{id}", pages.decide),
         site.page("/review/{id}/edit", pages.edit),
         site.act("/review/{id}/edit", pages.save),
     ]
@@ -209,24 +209,26 @@ class _Pages:
             count=len(ids),
         )
 
-    def decide(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
+    def decide(self, site: Site, request: Request, form: FormData) -> Response:
         """Approve or reject, then on to the next draft."""
         wanted, choice, seen = request.path_params["id"], Choice.of(request), seen_in(form, "saw")
-        following = _following(workspace, choice, wanted)
+        with site.lend(request) as workspace:
+            following = _following(workspace, choice, wanted)
         try:
             match text_of(form, "do"):
                 case "approve":
-                    workspace.review.approve(
-                        wanted, target=request.query_params.get("target", "").strip()[:300], seen=seen
-                    )
+                    target = request.query_params.get("target", "").strip()[:300]
+                    site.approve(request, wanted, target=target, seen=seen)
                 case "reject":
-                    workspace.review.reject(wanted, reason=reason_in(form), seen=seen)
+                    site.reject(request, wanted, reason=reason_in(form), seen=seen)
                 case _:
                     raise BadInput("this form has no action", hint="load the page again")
         except TruekeepError as error:
-            problem = self._problem(workspace, error, seen)
-            return self._draft(site, workspace, request, problem=problem, after=text_of(form, "after"))
-        return _go_on(site, workspace, choice, wanted, following)
+            with site.lend(request) as workspace:
+                problem = self._problem(workspace, error, seen)
+                return self._draft(site, workspace, request, problem=problem, after=text_of(form, "after"))
+        with site.lend(request) as workspace:
+            return _go_on(site, workspace, choice, wanted, following)
 
     def _problem(self, workspace: Workspace, error: TruekeepError, seen: Mapping[str, str]) -> PageProblem:
         """The error, with what changed since the person loaded the page."""

@@ -62,10 +62,10 @@ class SeveralPages:
             queue=choice.link(),
         )
 
-    def decide_several(self, site: Site, workspace: Workspace, request: Request, form: FormData) -> Response:
+    def decide_several(self, site: Site, request: Request, form: FormData) -> Response:
         """Approve or reject each; one that fails does not stop the others."""
         choice, do = Choice.of(request), text_of(form, "do")
-        if do not in ("approve", "retry", "reject"):
+        if do not in ("approve", "reject", *(("retry",) if site.allowed(request).edit else ())):
             raise BadInput("this form has no action", hint="load the page again")
         reason = reason_in(form)
         done: list[tuple[str, LedgerEntry | None]] = []
@@ -73,18 +73,20 @@ class SeveralPages:
         for wanted in [str(one) for one in dict.fromkeys(form.getlist("draft"))][:ROWS]:
             try:
                 if do == "retry":
-                    ((_, filing),) = workspace.review.retry(wanted, exact=True)
+                    with site.lend(request) as workspace:
+                        ((_, filing),) = workspace.review.retry(wanted, exact=True)
                     if filing.outcome in ("review", "refused"):
                         raise InvalidHandoff("it still waits", filing.blocking)
                 elif do == "reject":
-                    workspace.review.reject(wanted, reason=reason, seen=seen_in(form, f"saw-{wanted}"))
+                    site.reject(request, wanted, reason=reason, seen=seen_in(form, f"saw-{wanted}"))
                 else:
-                    workspace.review.approve(wanted, seen=seen_in(form, f"saw-{wanted}"))
+                    site.approve(request, wanted, seen=seen_in(form, f"saw-{wanted}"))
             except TruekeepError as error:
                 link = "" if isinstance(error, NotFound) else choice.link(f"/review/{wanted}")
                 failed.append((wanted, error, link))
             else:
-                done.append((wanted, workspace.history.last(f"{REVIEW}/{wanted}.md")))
+                with site.lend(request) as workspace:
+                    done.append((wanted, workspace.history.last(f"{REVIEW}/{wanted}.md")))
         return site.render(
             request,
             "review_done.html",
