@@ -5,9 +5,13 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import re
 import socket
+from urllib.parse import urlsplit
 
 from truekeep.core.errors import BadInput
+
+_HOST = re.compile(r"[a-z0-9.:-]+")
 
 
 def parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -58,3 +62,26 @@ def outward_address(family: int) -> str:
     if ipaddress.ip_address(found.partition("%")[0]).is_loopback:
         return ""
     return in_url(found)
+
+
+def parse_public_url(given: str) -> str:
+    """The address that a server is known by, as scheme and host: https, or http on loopback."""
+    told = given.rstrip("/").lower()
+    hint = "as https://memory.example.com, without a path"
+    try:
+        url = urlsplit(told)
+        host, port = url.hostname or "", url.port
+    except ValueError:
+        raise BadInput(f"{given!r} is not an address of a server", hint=hint) from None
+    if not _HOST.fullmatch(host) or told != f"{url.scheme}://{in_url(host)}{f':{port}' if port else ''}":
+        raise BadInput(f"{given!r} is not an address of a server", hint=hint)
+    if url.scheme != "https" and not (url.scheme == "http" and _is_loopback_name(host)):
+        raise BadInput(f"tokens would go to {given} in clear text", hint=hint)
+    return told
+
+
+def _is_loopback_name(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -38,11 +38,11 @@ class WorkspaceAccess(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """Who asks, by a valid token."""
+    """Who asks, by a valid token or by the session of a browser."""
 
     account: int
     name: str
-    token: int
+    credential: int  # number of the token, or of the session
     workspaces: tuple[WorkspaceAccess, ...]
 
     def find(self, workspace: str) -> WorkspaceAccess | None:
@@ -57,7 +57,7 @@ class Refused(NamedTuple):
 
 def find_caller(database: TeamDatabase, token: str) -> Caller | Refused:
     """Whose token this is, with every workspace that it reaches now."""
-    if not _TOKEN.match(token):
+    if not is_token(token):
         return Refused("unknown")
     digest = hash_of(token)
     with database.plain() as cursor:
@@ -70,6 +70,10 @@ def find_caller(database: TeamDatabase, token: str) -> Caller | Refused:
         reaches = cursor.execute("SELECT workspace, name, role, version FROM reachable(%s)", (digest,)).fetchall()
         cursor.execute("SELECT note_use(%s)", (digest,))
     return Caller(account, name, number, tuple(WorkspaceAccess(*reach) for reach in reaches))
+
+
+def is_token(text: str) -> bool:
+    return _TOKEN.match(text) is not None
 
 
 def hash_of(token: str) -> bytes:

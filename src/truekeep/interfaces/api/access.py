@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from truekeep.server.database import TeamDatabase
 
-_REFUSALS = {
+REFUSALS = {
     "unknown": "a valid token is needed",
     "expired": "this token has expired",
     "revoked": "this token was revoked",
@@ -57,7 +57,7 @@ def bearer_of(headers: Headers) -> str:
 def authenticate(database: TeamDatabase, token: str) -> Caller:
     found = find_caller(database, token)
     if isinstance(found, Refused):
-        raise Unauthenticated(_REFUSALS[found.why], hint="`truekeep token create` on the server makes one")
+        raise Unauthenticated(REFUSALS[found.why], hint="`truekeep token create` on the server makes one")
     return found
 
 

@@ -16,43 +16,33 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from truekeep import __version__
-from truekeep.core.bugs import note_bug
-from truekeep.core.errors import BadInput, Busy, EditedSince, NotFound, StorageFailed, TruekeepError, is_database_error
-from truekeep.interfaces.api.access import Forbidden, Unauthenticated, authenticate, authorise, bearer_of
+from truekeep.core.errors import BadInput
+from truekeep.interfaces.api.access import authenticate, authorise, bearer_of
+from truekeep.interfaces.api.errors import error_response
+from truekeep.interfaces.api.html import static_files
 from truekeep.interfaces.api.mcp import mcp_route
 from truekeep.interfaces.api.metrics import Metrics
+from truekeep.interfaces.api.requests import read_body
 from truekeep.interfaces.api.routes import ROUTES, Answer, ApiRoute, Call
-from truekeep.server.database import DatabaseAway
-from truekeep.server.handoff_queue import HandoffTooLarge, QuotaExceeded, Quotas
+from truekeep.interfaces.api.session import BrowserSessions
+from truekeep.server.handoff_queue import Quotas
 
 if TYPE_CHECKING:
     from truekeep.server.team_server import TeamServer
 
 PREFIX = "/api/v1/workspaces"
-BODY_SECONDS = 30.0
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-_STATUS: tuple[tuple[type[TruekeepError], int], ...] = (  # the first that fits
-    (Unauthenticated, 401),
-    (Forbidden, 403),
-    (NotFound, 404),
-    (HandoffTooLarge, 413),
-    (QuotaExceeded, 429),
-    (BadInput, 400),
-    (EditedSince, 409),
-    (Busy, 503),
-    (DatabaseAway, 503),
-    (StorageFailed, 503),
-)
 Handler = Callable[[Request], Awaitable[Response]]
 
 
 class Api:
-    """Answers requests with one server process."""
+    """Answers requests with one server process. `url` is the address that clients and browsers know it by."""
 
-    def __init__(self, server: TeamServer, quotas: Quotas) -> None:
+    def __init__(self, server: TeamServer, quotas: Quotas, *, url: str = "") -> None:
         self._server = server
         self._quotas = quotas
         self._metrics = Metrics(server)
+        self.sessions = BrowserSessions(server.database, url)
 
     def app(self) -> Starlette:
         mcp, running = mcp_route(self._server, self._quotas, self._metrics)
@@ -68,6 +58,8 @@ class Api:
             Route(PREFIX, self._handler("workspaces", self._list_workspaces), methods=["GET"]),
             *(self._route(route) for route in ROUTES),
             *mcp,
+            *self.sessions.routes(),
+            static_files(),
         ]
         return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_route, 405: _no_route})
 
@@ -97,7 +89,7 @@ class Api:
     async def _answer(self, route: ApiRoute, request: Request) -> Response:
         caller = await anyio.to_thread.run_sync(authenticate, self._server.database, bearer_of(request.headers))
         asked = authorise(caller, request.path_params["workspace"], route.role)
-        body = await _read_body(request, route.body) if route.body else b""
+        body = await read_body(request, route.body) if route.body else b""
         call = Call(
             server=self._server,
             asked=asked,
@@ -127,24 +119,6 @@ class Api:
         return Response(text, headers={"Content-Type": kind})
 
 
-async def _read_body(request: Request, most: int) -> bytes:
-    """The body, if it is no longer than allowed and comes in time. More than that is never kept."""
-    length = request.headers.get("content-length", "")
-    if length.isdigit() and int(length) > most:
-        raise HandoffTooLarge(f"the body has more than {most} bytes", hint="nothing was taken")
-    pieces: list[bytes] = []
-    size = 0
-    with anyio.move_on_after(BODY_SECONDS) as scope:
-        async for piece in request.stream():
-            size += len(piece)
-            if size > most:
-                raise HandoffTooLarge(f"the body has more than {most} bytes", hint="nothing was taken")
-            pieces.append(piece)
-    if scope.cancelled_caught:
-        raise BadInput("the body did not come in time", hint="nothing was taken; send it again")
-    return b"".join(pieces)
-
-
 def _parse_object(body: bytes) -> Mapping[str, Any]:
     try:
         given = json.loads(body or b"{}")
@@ -153,24 +127,6 @@ def _parse_object(body: bytes) -> Mapping[str, Any]:
     if not isinstance(given, dict):
         raise BadInput("the body is no JSON object", hint="send a JSON object")
     return given
-
-
-def error_response(error: Exception) -> Response:
-    """Any error as an answer. Internal errors are reported without details."""
-    if not isinstance(error, TruekeepError):
-        if isinstance(error, OSError) or is_database_error(error):
-            note_bug(error, "server")
-            error = StorageFailed("the server's disk or a database on it cannot be used", hint="tell who runs it")
-        else:
-            note_bug(error, "server")
-            error = TruekeepError("a bug in truekeep; nothing is lost", hint="tell who runs the server")
-            error.code = "bug"
-    elif isinstance(error, DatabaseAway):  # its text is for who runs the server
-        error = DatabaseAway("the database cannot be reached now", hint="try again in a minute; nothing was taken")
-    status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    headers = {"WWW-Authenticate": "Bearer"} if status == 401 else {"Retry-After": "30"} if status in (429, 503) else {}
-    told = {"code": error.code, "message": error.message, "hint": error.hint}
-    return JSONResponse({"error": told}, status, headers=headers)
 
 
 async def _no_route(_: Request, error: Exception) -> Response:

@@ -25,6 +25,7 @@ from truekeep.core.errors import TruekeepError
 from truekeep.core.memory_copy import now_utc
 from truekeep.handoffs.format import handoff_name
 from truekeep.interfaces.api.access import Asked, Hidden, authorise
+from truekeep.interfaces.api.errors import error_response
 from truekeep.interfaces.mcp.responses import Reply, failed, said
 from truekeep.interfaces.mcp.schemas import TOOLS, Tool
 from truekeep.interfaces.mcp.server import MAX_REQUEST_BYTES, make_server
@@ -152,8 +153,6 @@ def mcp_route(
     )
 
     async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        from truekeep.interfaces.api.app import error_response  # it imports this module
-
         started = perf_counter()
         user = scope["user"]
         assert isinstance(user, AuthenticatedUser)

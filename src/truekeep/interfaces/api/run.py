@@ -23,6 +23,7 @@ def serve_team(
     listener: socket.socket,
     *,
     tls: tuple[str | None, str | None],
+    public_url: str,
     announce: Callable[[], None],
     report: Callable[[str], None],
 ) -> None:
@@ -32,7 +33,7 @@ def serve_team(
         server = TeamServer(url, folder, report=report)
         try:
             config = uvicorn.Config(
-                Api(server, Quotas()).app(),
+                Api(server, Quotas(), url=public_url).app(),
                 http="h11",
                 ws="none",
                 lifespan="on",

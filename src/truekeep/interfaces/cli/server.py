@@ -17,7 +17,7 @@ from truekeep.interfaces.cli.options import in_workspace, json_flag
 from truekeep.interfaces.cli.output import Shown, emit
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import echo, style
-from truekeep.interfaces.listener import in_url, listen, parse_address
+from truekeep.interfaces.listener import in_url, listen, parse_address, parse_public_url
 
 if TYPE_CHECKING:
     from truekeep.server.administration import ServerStatus
@@ -244,17 +244,24 @@ def retry(workspace: str, url: str) -> None:
 @click.option("--tls-cert", metavar="FILE", help="Certificate; with --tls-key, serve HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="Its private key.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy in front of this address does TLS.")
+@click.option(
+    "--public-url",
+    envvar="TRUEKEEP_PUBLIC_URL",
+    default="",
+    metavar="URL",
+    help="The address that browsers and clients use. [default: $TRUEKEEP_PUBLIC_URL; without a proxy, this address]",
+)
 @click.pass_context
 def run(
     ctx: click.Context, /, url: str, host: str, port: int, data: str, tls_cert: str | None, tls_key: str | None,
-    behind_proxy: bool,
+    behind_proxy: bool, public_url: str,
 ) -> None:  # fmt: skip
     """Serve the workspaces of a database until stopped.
 
     Several processes may serve one database, each with a --data of its own. /healthz tells if this one works, /metrics
     has figures for Prometheus.
 
-    Example: truekeep server run --host 0.0.0.0 --behind-proxy
+    Example: truekeep server run --host 0.0.0.0 --behind-proxy --public-url https://memory.example.com
     """
     address = parse_address(host)
     if bool(tls_cert) != bool(tls_key):
@@ -264,14 +271,20 @@ def run(
             f"{host} can be reached from other machines, and tokens would go over the network in clear text",
             hint="--tls-cert and --tls-key; or --behind-proxy, if a proxy does TLS",
         )
+    public_url = parse_public_url(public_url) if public_url else ""
     from truekeep.interfaces.api.run import serve_team  # here: needs the extra
 
     folder = Path(data).expanduser() if data else Path(own_state()) / "server"
     listener = listen(str(address), port)
-    scheme = "https" if tls_cert else "http"
-    told = f"serving at {scheme}://{in_url(str(address))}:{listener.getsockname()[1]}; press Ctrl-C to stop"
+    here = f"{'https' if tls_cert else 'http'}://{in_url(str(address))}:{listener.getsockname()[1]}"
+    if not public_url and not behind_proxy and not address.is_unspecified:
+        public_url = here
+    told = f"serving at {here}; press Ctrl-C to stop"
     try:
-        serve_team(url, folder, listener, tls=(tls_cert, tls_key), announce=lambda: echo(told), report=_report)
+        serve_team(
+            url, folder, listener,
+            tls=(tls_cert, tls_key), public_url=public_url, announce=lambda: echo(told), report=_report,
+        )  # fmt: skip
     except KeyboardInterrupt:
         echo("stopped", err=True)
         ctx.exit(EXIT_INTERRUPTED)
