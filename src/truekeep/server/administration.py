@@ -238,6 +238,8 @@ class WorkspaceStatus(NamedTuple):
     failed: int
     members: int
     holder: str
+    webhooks_waiting: int = 0
+    webhooks_failed: int = 0
 
 
 class ServerStatus(NamedTuple):
@@ -260,7 +262,9 @@ def read_status(url: str) -> ServerStatus:
             " (SELECT count(*) FROM handoff_queue q WHERE q.workspace = w.id AND q.state = 'waiting'),"
             " (SELECT count(*) FROM handoff_queue q WHERE q.workspace = w.id AND q.state = 'failed'),"
             " (SELECT count(*) FROM access_grant g WHERE g.workspace = w.id),"
-            " CASE WHEN w.lease_until > now() THEN w.lease_holder ELSE '' END"
+            " CASE WHEN w.lease_until > now() THEN w.lease_holder ELSE '' END,"
+            " (SELECT count(*) FROM webhook_message m WHERE m.workspace = w.id AND m.state = 'waiting'),"
+            " (SELECT count(*) FROM webhook_message m WHERE m.workspace = w.id AND m.state = 'failed')"
             " FROM workspace w ORDER BY w.name"
         ).fetchall()
     workspaces = tuple(WorkspaceStatus(row[0], row[1], row[2], int(row[3]), *row[4:]) for row in rows)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from truekeep.core.errors import BadInput, Busy, EditedSince, NotFound, TruekeepError
+from truekeep.server import assignments
 from truekeep.server.accounts import Caller, WorkspaceAccess, note
 
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def settle(cursor: Cursor[Any], workspace: int, decision: ReviewDecision, result
         "UPDATE decision SET state = 'done', result = %s, done_at = now() WHERE workspace = %s AND id = %s",
         (Jsonb(dict(result)), workspace, decision.id),
     )
+    if "outcome" in result:
+        assignments.forget(cursor, workspace, decision.arguments["draft"])
     how = result.get("outcome") or f"not {decision.verb}d: {result['error']['code']}"
     note(
         cursor, decision.actor, decision.verb, workspace=workspace,

@@ -24,6 +24,7 @@ from truekeep.server.database import TeamDatabase
 from truekeep.server.publications import Publications, read_signer
 from truekeep.server.reader import RecordReader
 from truekeep.server.record import LEASE_SECONDS, read_identity
+from truekeep.server.webhooks import WebhookSender
 from truekeep.server.writer import WorkspaceWriter
 
 if TYPE_CHECKING:
@@ -39,7 +40,14 @@ _EDIT_SECONDS = 5.0  # between looks for edits by hand
 class TeamServer:
     """The workspaces of a deployment, as one process serves them."""
 
-    def __init__(self, url: str, folder: Path, *, report: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        url: str,
+        folder: Path,
+        *,
+        allow_private_webhooks: bool = False,
+        report: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.database = TeamDatabase(url)
         self.database.check_schema()
         self.identity = read_identity(self.database)
@@ -51,6 +59,9 @@ class TeamServer:
         self._in_use: dict[int, int] = {}
         self._writers: dict[int, WorkspaceWriter] = {}
         self._signer = read_signer(self.database)
+        self._sender = WebhookSender(
+            self.database, self.holder, allow_private=allow_private_webhooks, report=self._report
+        )
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._moved_at = time.monotonic()
@@ -114,7 +125,7 @@ class TeamServer:
 
     def start(self) -> None:
         """Begin to do what waits, in threads of their own."""
-        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._work, self._renew)]
+        self._threads = [threading.Thread(target=work, daemon=True) for work in (self._work, self._renew, self._send)]
         for thread in self._threads:
             thread.start()
 
@@ -181,10 +192,23 @@ class TeamServer:
             with suppress(TruekeepError), self.database.plain() as cursor:
                 cursor.execute("SELECT renew_leases(%s, %s)", (self.holder, LEASE_SECONDS))
 
+    def _send(self) -> None:
+        while not self._stop.wait(TICK_SECONDS):
+            try:
+                while not self._stop.is_set() and self._sender.send_next():
+                    pass
+            except TruekeepError as error:
+                self._report(f"webhooks: {error.message}")
+            except Exception as error:  # noqa: BLE001 - a bug here does not keep handoffs from being filed
+                note_bug(error, "server")
+
     # Health.
 
     def totals(self) -> dict[str, Any]:
         with self.database.plain() as cursor:
             row = cursor.execute("SELECT workspaces, waiting, oldest_seconds, held FROM totals()").fetchone()
+            sent = cursor.execute("SELECT waiting, failed FROM webhook_totals()").fetchone()
         assert row is not None
-        return dict(zip(("workspaces", "waiting", "oldest_seconds", "held"), row, strict=True))
+        assert sent is not None
+        names = ("workspaces", "waiting", "oldest_seconds", "held", "webhooks_waiting", "webhooks_failed")
+        return dict(zip(names, (*row, *sent), strict=True))

@@ -17,7 +17,7 @@ from truekeep.core.machine import Machine
 from truekeep.core.model import WRITERS
 from truekeep.handoffs.inbox import Inbox
 from truekeep.handoffs.sync.mirror import place_name
-from truekeep.server import decisions, handoff_queue
+from truekeep.server import decisions, handoff_queue, webhooks
 from truekeep.server.accounts import note
 from truekeep.server.decisions import ReviewDecision
 from truekeep.server.handoff_queue import QueuedHandoff
@@ -140,6 +140,11 @@ class WorkspaceWriter:
     ) -> None:
         assert self.lease is not None
         base = self.folder.version
+
+        def note_all(cursor: Cursor[Any]) -> None:
+            settle(cursor)
+            webhooks.note_new_drafts(cursor, self.record.workspace, change, contents)
+
         self.folder.distrust()  # until the record has it
-        version = self.record.commit(self.lease, base, change, contents, settle)
+        version = self.record.commit(self.lease, base, change, contents, note_all)
         self.folder.note_committed(version, change)

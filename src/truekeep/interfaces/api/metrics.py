@@ -28,6 +28,12 @@ class Metrics:
             "oldest_seconds": Gauge(
                 "truekeep_oldest_handoff_seconds", "How long the oldest waits.", registry=self._registry
             ),
+            "webhooks_waiting": Gauge(
+                "truekeep_webhook_messages_waiting", "Messages to webhooks that wait.", registry=self._registry
+            ),
+            "webhooks_failed": Gauge(
+                "truekeep_webhook_messages_failed", "Messages that were given up.", registry=self._registry
+            ),
             "held": Gauge("truekeep_leases", "Workspaces that a process may write now.", registry=self._registry),
         }
 

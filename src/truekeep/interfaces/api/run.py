@@ -24,13 +24,14 @@ def serve_team(
     *,
     tls: tuple[str | None, str | None],
     public_url: str,
+    allow_private_webhooks: bool,
     announce: Callable[[], None],
     report: Callable[[str], None],
 ) -> None:
     """Serve on a socket, and close it at the end. Leases are given back."""
     taken = socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
     with taken:
-        server = TeamServer(url, folder, report=report)
+        server = TeamServer(url, folder, allow_private_webhooks=allow_private_webhooks, report=report)
         try:
             config = uvicorn.Config(
                 Api(server, Quotas(), url=public_url).app(),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import wraps
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,8 +12,16 @@ from truekeep.core.dates import many
 from truekeep.core.errors import BadInput
 from truekeep.core.machine import own_state
 from truekeep.interfaces.cli.app import EXIT_INTERRUPTED
-from truekeep.interfaces.cli.options import in_workspace, json_flag
+from truekeep.interfaces.cli.options import in_workspace
 from truekeep.interfaces.cli.output import Shown, emit
+from truekeep.interfaces.cli.server_options import (
+    data_option,
+    database_option,
+    on_database,
+    private_webhooks_option,
+    public_url_option,
+)
+from truekeep.interfaces.cli.server_webhook import webhook
 from truekeep.interfaces.cli.table import Table
 from truekeep.interfaces.cli.terminal import echo, style
 from truekeep.interfaces.listener import in_url, listen, parse_address, parse_public_url
@@ -26,27 +33,6 @@ if TYPE_CHECKING:
 PORT = 8381
 ROLES = ("reader", "writer", "reviewer", "owner")
 
-database_option = click.option(
-    "--database",
-    "url",
-    envvar="TRUEKEEP_DATABASE",
-    default="",
-    metavar="URL",
-    help="PostgreSQL, as postgresql://USER@HOST/NAME. [default: $TRUEKEEP_DATABASE]",
-)
-
-
-def on_database(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add --database and --json."""
-
-    @json_flag
-    @database_option
-    @wraps(command)
-    def run(**given: Any) -> Any:
-        return command(**given)
-
-    return run
-
 
 @click.group()
 def server() -> None:
@@ -57,6 +43,9 @@ def server() -> None:
 
     Example: truekeep server init --name memory.example.com
     """
+
+
+server.add_command(webhook)
 
 
 @server.command()
@@ -118,6 +107,10 @@ def _render_status(found: ServerStatus) -> Iterator[Shown]:
     ]  # fmt: skip
     if rows:
         yield Table(["workspace", "version", "files", "size", "waiting", "failed", "members", "written by"], rows)
+        for item in found.workspaces:
+            if item.webhooks_failed or item.webhooks_waiting:
+                told = f"{item.webhooks_waiting} waiting, {item.webhooks_failed} given up"
+                yield f"webhooks of {item.name}: {told}; `truekeep server webhook list` says why"
     else:
         yield "no workspace yet: `truekeep server import NAME` or `truekeep server create NAME`"
 
@@ -240,26 +233,21 @@ def retry(workspace: str, url: str) -> None:
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="Port; 0 picks a free one."
 )
-@click.option("--data", metavar="DIR", default="", help="Folder for working folders. [default: below the state folder]")
+@data_option
 @click.option("--tls-cert", metavar="FILE", help="Certificate; with --tls-key, serve HTTPS.")
 @click.option("--tls-key", metavar="FILE", help="Its private key.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy in front of this address does TLS.")
-@click.option(
-    "--public-url",
-    envvar="TRUEKEEP_PUBLIC_URL",
-    default="",
-    metavar="URL",
-    help="The address that browsers and clients use. [default: $TRUEKEEP_PUBLIC_URL; without a proxy, this address]",
-)
+@public_url_option
+@private_webhooks_option
 @click.pass_context
 def run(
     ctx: click.Context, /, url: str, host: str, port: int, data: str, tls_cert: str | None, tls_key: str | None,
-    behind_proxy: bool, public_url: str,
+    behind_proxy: bool, public_url: str, allow_private: bool,
 ) -> None:  # fmt: skip
     """Serve the workspaces of a database until stopped.
 
     Several processes may serve one database, each with a --data of its own. /healthz tells if this one works, /metrics
-    has figures for Prometheus.
+    has figures for Prometheus. Pages for people are at the same address.
 
     Example: truekeep server run --host 0.0.0.0 --behind-proxy --public-url https://memory.example.com
     """
@@ -274,7 +262,6 @@ def run(
     public_url = parse_public_url(public_url) if public_url else ""
     from truekeep.interfaces.api.run import serve_team  # here: needs the extra
 
-    folder = Path(data).expanduser() if data else Path(own_state()) / "server"
     listener = listen(str(address), port)
     here = f"{'https' if tls_cert else 'http'}://{in_url(str(address))}:{listener.getsockname()[1]}"
     if not public_url and not behind_proxy and not address.is_unspecified:
@@ -282,16 +269,47 @@ def run(
     told = f"serving at {here}; press Ctrl-C to stop"
     try:
         serve_team(
-            url, folder, listener,
-            tls=(tls_cert, tls_key), public_url=public_url, announce=lambda: echo(told), report=_report,
+            url, _data_folder(data), listener,
+            tls=(tls_cert, tls_key), public_url=public_url, allow_private_webhooks=allow_private,
+            announce=lambda: echo(told), report=_report,
         )  # fmt: skip
     except KeyboardInterrupt:
         echo("stopped", err=True)
         ctx.exit(EXIT_INTERRUPTED)
 
 
+def _data_folder(given: str) -> Path:
+    return Path(given).expanduser() if given else Path(own_state()) / "server"
+
+
 def _report(line: str) -> None:
     echo(line, err=True)
+
+
+@server.command()
+@database_option
+@data_option
+@private_webhooks_option
+@click.pass_context
+def worker(ctx: click.Context, /, url: str, data: str, allow_private: bool) -> None:
+    """Do what waits in the workspaces of a database, and answer no requests.
+
+    It files handoffs, carries out decisions and sends webhooks, as every `server run` does; so it is of use where those
+    are busy answering. It takes the lease of a workspace like them, and another process takes over if it ends.
+
+    Example: truekeep server worker --data /var/lib/truekeep-worker
+    """
+    from truekeep.server.worker import run_worker  # here: needs the extra
+
+    told = "working; press Ctrl-C to stop"
+    try:
+        run_worker(
+            url, _data_folder(data),
+            allow_private_webhooks=allow_private, announce=lambda: echo(told), report=_report,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        echo("stopped", err=True)
+        ctx.exit(EXIT_INTERRUPTED)
 
 
 @click.group()
