@@ -20,9 +20,11 @@ if TYPE_CHECKING:
 
 ROLES = ("reader", "writer", "reviewer", "owner")
 PREFIX = "tk1_"
+MCP_PREFIX = "tko_"  # of tokens that programs got by OAuth
 _ACCOUNT = re.compile(r"[a-z0-9][a-z0-9._@+-]{0,63}\Z")
 _WORKSPACE = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}\Z")
 _TOKEN = re.compile(r"tk1_[A-Za-z0-9_-]{43}\Z")
+_MCP_TOKEN = re.compile(r"tk[1o]_[A-Za-z0-9_-]{43}\Z")
 
 
 class WorkspaceAccess(NamedTuple):
@@ -55,9 +57,9 @@ class Refused(NamedTuple):
     why: str
 
 
-def find_caller(database: TeamDatabase, token: str) -> Caller | Refused:
-    """Whose token this is, with every workspace that it reaches now."""
-    if not is_token(token):
+def find_caller(database: TeamDatabase, token: str, *, is_mcp: bool = False) -> Caller | Refused:
+    """Whose token this is, with every workspace that it reaches now. What OAuth gave a program is for MCP alone."""
+    if not (_MCP_TOKEN.match(token) if is_mcp else is_token(token)):
         return Refused("unknown")
     digest = hash_of(token)
     with database.plain() as cursor:
@@ -96,6 +98,7 @@ class TokenRow(NamedTuple):
     expires_at: datetime | None
     revoked_at: datetime | None
     last_used: Any
+    is_oauth: bool  # a program got it by OAuth
 
 
 def make_token(
@@ -121,20 +124,24 @@ def make_token(
 def list_tokens(url: str) -> list[TokenRow]:
     with as_owner(url) as connection:
         rows = connection.execute(
-            "SELECT t.id, a.name, t.label, w.name, t.role, t.created_at, t.expires_at, t.revoked_at, t.last_used"
-            " FROM token t JOIN account a ON a.id = t.account LEFT JOIN workspace w ON w.id = t.workspace ORDER BY t.id"
+            "SELECT t.id, a.name, t.label, w.name, t.role, t.created_at, t.expires_at,"
+            " coalesce(t.revoked_at, g.revoked_at, c.revoked_at), t.last_used, t.oauth_grant IS NOT NULL"
+            " FROM token t JOIN account a ON a.id = t.account LEFT JOIN workspace w ON w.id = t.workspace"
+            " LEFT JOIN oauth_grant g ON g.id = t.oauth_grant LEFT JOIN oauth_client c ON c.id = g.client ORDER BY t.id"
         ).fetchall()
     return [TokenRow(*row) for row in rows]
 
 
 def revoke_token(url: str, number: int) -> None:
-    """End a token. The next request with it is refused."""
+    """End a token. The next request with it is refused; a program that got it by OAuth gets no further one."""
     with as_owner(url) as connection:
         row = connection.execute(
-            "UPDATE token SET revoked_at = coalesce(revoked_at, now()) WHERE id = %s RETURNING id", (number,)
+            "UPDATE token SET revoked_at = coalesce(revoked_at, now()) WHERE id = %s RETURNING oauth_grant", (number,)
         ).fetchone()
         if row is None:
             raise NotFound(f"there is no token {number}", hint="`truekeep token list` shows them")
+        if row[0] is not None:
+            connection.execute("SELECT end_oauth_grant(%s, 'its token was revoked')", (row[0],))
         note(connection, "admin", "token-revoked", token=number)
 
 
@@ -178,8 +185,12 @@ def workspace_id(connection: Connection[Any], name: str) -> int:
     return int(row[0])
 
 
+def is_workspace_name(name: str) -> bool:
+    return _WORKSPACE.match(name) is not None
+
+
 def check_workspace_name(name: str) -> str:
-    if not _WORKSPACE.match(name):
+    if not is_workspace_name(name):
         hint = "lower-case letters, digits, dots and dashes, at most 40; as platform"
         raise BadInput(f"{name[:80]!r} cannot name a workspace", hint=hint)
     return name

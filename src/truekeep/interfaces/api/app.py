@@ -22,6 +22,7 @@ from truekeep.interfaces.api.errors import error_response
 from truekeep.interfaces.api.html import static_files
 from truekeep.interfaces.api.mcp import mcp_route
 from truekeep.interfaces.api.metrics import Metrics
+from truekeep.interfaces.api.oauth import OAuthServer
 from truekeep.interfaces.api.requests import read_body
 from truekeep.interfaces.api.routes import ROUTES, Answer, ApiRoute, Call
 from truekeep.interfaces.api.session import BrowserSessions
@@ -42,10 +43,12 @@ class Api:
         self._server = server
         self._quotas = quotas
         self._metrics = Metrics(server)
+        self._url = url
         self.sessions = BrowserSessions(server.database, url)
+        self.oauth = OAuthServer(server.database, url, self.sessions, self._metrics)
 
     def app(self) -> Starlette:
-        mcp, running = mcp_route(self._server, self._quotas, self._metrics)
+        mcp, running = mcp_route(self._server, self._quotas, self._metrics, self._url)
 
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -59,6 +62,7 @@ class Api:
             *(self._route(route) for route in ROUTES),
             *mcp,
             *self.sessions.routes(),
+            *self.oauth.routes(),
             static_files(),
         ]
         return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_route, 405: _no_route})

@@ -1,8 +1,9 @@
 """MCP on the team server: the tools of `truekeep mcp` over streamable HTTP, for whoever has a token.
 
-/mcp/NAME serves one workspace; /mcp the only one that a token reaches. Tokens are read by the SDK's own middleware. No
-session is kept, so that any server process answers any request. What would tell of the server's machine is not offered:
-claims are verified where the code is, on the machines of the members.
+/mcp/NAME serves one workspace; /mcp the only one that a token reaches. Tokens are read by the SDK's own middleware,
+which also says where a program gets one (`oauth.py`). No session is kept, so that any server process answers any
+request. What would tell of the server's machine is not offered: claims are verified where the code is, on the machines
+of the members.
 """
 
 from __future__ import annotations
@@ -10,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
 from contextvars import ContextVar
+from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
+from urllib.parse import quote
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser, BearerAuthBackend, RequireAuthMiddleware
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.routing import Route
 
@@ -132,14 +136,14 @@ class TokenReader:
         self._server = server
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        found = await anyio.to_thread.run_sync(find_caller, self._server.database, token)
+        found = await anyio.to_thread.run_sync(partial(find_caller, is_mcp=True), self._server.database, token)
         if isinstance(found, Refused):
             return None
         return AccessToken(token=token, client_id=found.name, scopes=[], claims={"caller": found})
 
 
 def mcp_route(
-    server: TeamServer, quotas: Quotas, metrics: Metrics
+    server: TeamServer, quotas: Quotas, metrics: Metrics, url: str
 ) -> tuple[list[Route], Callable[[], AbstractAsyncContextManager[None]]]:
     """The routes of MCP, and what must run while they are served."""
     tools = {name: TOOLS[name] for name in OFFERED}
@@ -166,9 +170,12 @@ def mcp_route(
         await manager.handle_request(scope, receive, send)
         metrics.note("mcp", 200, perf_counter() - started)
 
-    guarded: ASGIApp = AuthenticationMiddleware(
-        RequireAuthMiddleware(serve, required_scopes=[]), backend=BearerAuthBackend(TokenReader(server))
-    )
+    async def require_token(scope: Scope, receive: Receive, send: Send) -> None:
+        path = scope["path"].rstrip("/")
+        where = AnyHttpUrl(f"{url}/.well-known/oauth-protected-resource{quote(path)}") if url else None
+        await RequireAuthMiddleware(serve, [], where)(scope, receive, send)
+
+    guarded = AuthenticationMiddleware(require_token, backend=BearerAuthBackend(TokenReader(server)))
     return [
         Route("/mcp", endpoint=_Endpoint(guarded)),
         Route("/mcp/{workspace}", endpoint=_Endpoint(guarded)),

@@ -214,6 +214,31 @@ def members(url: str) -> None:
 
 
 @server.command()
+@click.option("--revoke", metavar="ID", default="", help="End this program: its tokens are refused from now on.")
+@on_database
+def clients(revoke: str, url: str) -> None:
+    """List programs that got access by OAuth, or end one.
+
+    A program registers itself, and a person allows it one workspace. `truekeep token list` shows its tokens.
+
+    Example: truekeep server clients
+    """
+    from truekeep.server.oauth import list_clients, revoke_client  # here: needs the extra
+
+    if revoke:
+        revoke_client(url, revoke)
+        emit("server-clients", {"revoked": revoke}, [f"{style('revoked', fg='green')} {revoke}"])
+        return
+    found = list_clients(url)
+    rows = [
+        [item.id, item.name, ", ".join(item.redirects), str(item.allowed), "revoked" if item.revoked_at else ""]
+        for item in found
+    ]
+    headers = ["id", "name", "answers go to", "allowed", ""]
+    emit("server-clients", {"clients": found}, [Table(headers, rows)] if rows else ["no program yet"])
+
+
+@server.command()
 @click.argument("workspace")
 @on_database
 def retry(workspace: str, url: str) -> None:
@@ -353,7 +378,8 @@ def list_(url: str) -> None:
     found = list_tokens(url)
     rows = [
         [
-            str(item.id), item.account, item.workspace or "all", item.role, item.label,
+            str(item.id), item.account, item.workspace or "all", item.role,
+            f"{item.label} (OAuth)" if item.is_oauth else item.label,
             "revoked" if item.revoked_at else f"until {item.expires_at:%Y-%m-%d}" if item.expires_at else "for ever",
             f"{item.last_used}" if item.last_used else "never",
         ]
