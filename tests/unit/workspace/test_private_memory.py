@@ -95,6 +95,34 @@ def test_text_of_a_private_file_stays_wherever_it_is_quoted(pair: Pair) -> None:
     assert "memory/notes.md" not in memory
 
 
+def test_a_backup_of_the_users_own_page_keeps_nothing_else_back(pair: Pair) -> None:
+    """A USER.md in a folder is private as another person's; what the user's own page says as well is not."""
+    own = "# User\n- Ada prefers short answers in plain English\n- Ada works from Uppsala on Mondays and Tuesdays\n"
+    pair.write("USER.md", own)
+    pair.write("docs/backups/USER.md", own.replace("short", "very short"))
+    pair.write("agents/eve/USER.md", "# User\n- Eve wants to be called by her second name\n")
+    pair.write(
+        "TOOLS.md",
+        "# Tools\n- Ada prefers short answers in plain English\n- Eve wants to be called by her second name\n- c\n",
+    )
+    published = pair.publish()
+    pair.receive(published)
+    copy = pair.open().path
+    assert (copy / "USER.md").read_text() == own
+    shown = f"# Tools\n- Ada prefers short answers in plain English\n- {MASK}\n- c\n"
+    assert (copy / "TOOLS.md").read_text() == shown
+    assert not {"docs/backups/USER.md", "agents/eve/USER.md"} & pair.memory().keys()
+    pair.write("USER.md", "# User\n- Ada works from Uppsala on Mondays and Tuesdays\n")
+    pair.receive(pair.publish())
+    assert (pair.open().path / "TOOLS.md").read_text() == f"# Tools\n- {MASK}\n- {MASK}\n- c\n", (
+        "not said there any more"
+    )
+    pair.write("USER.md", own)
+    pair.place.configure('[sync]\nprivate = ["USER.md"]\n')
+    pair.receive(pair.publish())
+    assert b"Ada prefers" not in pair.bytes_of_copy(), "unless the page itself is private"
+
+
 def test_lines_and_links_that_name_a_private_file_stay(pair: Pair) -> None:
     pair.write(DIARY, TEXT)
     with (pair.place.workspace / "MEMORY.md").open("a") as index:

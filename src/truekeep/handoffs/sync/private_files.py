@@ -6,7 +6,8 @@ has the very bytes of a private file, now or at an earlier publication, is priva
 hard-linked file does not leave by its new name.
 
 What a private file says is recognised in others by its prints (`private_text`). Text that had left by a public file
-before a private one had it stays public; a file that is on the list of public ones is sent as it is.
+before a private one had it stays public; a file that is on the list of public ones is sent as it is. Where the user's
+own USER.md is sent, a USER.md in a folder keeps back only what the user's own does not say: backups of it are common.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from typing import Any, NamedTuple
 
 from truekeep.handoffs.sync.private_text import Print, prints_of
 
-ALWAYS = ("SOUL.md", "*/USER.md")  # a USER.md in a folder is another person's, or another agent's
+OTHERS = "*/USER.md"  # in a folder it is another person's, another agent's, or a backup
+ALWAYS = ("SOUL.md", OTHERS)
+OWN = "USER.md"
 MAX_KNOWN = 50_000  # digests of private files that are remembered
 MAX_PRINTS = 2_000_000
 _PACKED = struct.Struct("<IQ")
@@ -68,16 +71,18 @@ class PrivateNotes(NamedTuple):
     exempt: frozenset[Print] = frozenset()  # had left before a private file had them
     patterns: tuple[str, ...] = ()
     public: tuple[str, ...] = ()
+    own: frozenset[Print] = frozenset()  # of the USER.md that is sent
 
     def packed(self) -> dict[str, Any]:
         files = {path: [file.stat, _pack(file.prints)] for path, file in self.files.items()}
-        return {**self._asdict(), "files": files, "exempt": _pack(self.exempt)}
+        return {**self._asdict(), "files": files, "exempt": _pack(self.exempt), "own": _pack(self.own)}
 
     @classmethod
     def unpacked(cls, given: Mapping[str, Any]) -> PrivateNotes:
         files = {str(path): PrivateFile(tuple(stat), _unpack(text)) for path, (stat, text) in given["files"].items()}
         patterns, public = tuple(map(str, given["patterns"])), tuple(map(str, given["public"]))
-        return cls(dict(given["known"]), files, _unpack(given["exempt"]), patterns, public)
+        own = _unpack(given.get("own", ""))
+        return cls(dict(given["known"]), files, _unpack(given["exempt"]), patterns, public, own)
 
 
 class FoundPrivate(NamedTuple):
@@ -96,10 +101,14 @@ class PrivateFiles:
         self._before = before
         notes = before or PrivateNotes()
         self._listed, self._public = FilePatterns((*ALWAYS, *patterns)), FilePatterns(public)
+        self._listed_but_others = FilePatterns(
+            [pattern for pattern in (*ALWAYS, *patterns) if pattern not in (OTHERS, OWN)]
+        )
         # What is not on the list any more is not private any more.
         self.known = {digest: path for digest, path in notes.known.items() if self.is_listed(path)}
         self.files = {path: file for path, file in notes.files.items() if self.is_listed(path)}
         self.exempt = set(notes.exempt)
+        self.own: frozenset[Print] = frozenset()
         self.later: set[Print] = set()  # new text of files that were private before
         self.unread: list[str] = []  # nobody knows what these say
         self.has_new_patterns = before is not None and not self._listed.patterns <= {*notes.patterns}
@@ -111,7 +120,7 @@ class PrivateFiles:
 
     @property
     def notes(self) -> PrivateNotes:
-        return PrivateNotes(self.known, self.files, frozenset(self.exempt), *self._settings)
+        return PrivateNotes(self.known, self.files, frozenset(self.exempt), *self._settings, self.own)
 
     def is_listed(self, path: str) -> bool:
         return self._listed.match(path)
@@ -123,6 +132,15 @@ class PrivateFiles:
     def is_current(self, path: str, stat: tuple[int, ...]) -> bool:
         """True if the file is as it was when it was read last."""
         return path in self.files and self.files[path].stat == stat
+
+    def note_own(self, text: str) -> None:
+        """Remember the user's own USER.md, which is sent."""
+        self.own = prints_of(text, "")
+        self.is_changed |= self._before is not None and self.own != self._before.own
+
+    def _is_others(self, path: str) -> bool:
+        """True for a USER.md in a folder that no other pattern names."""
+        return path != OWN and not self._listed_but_others.match(path)
 
     def note(self, file: FoundPrivate, *, was_published: Callable[[FoundPrivate, Collection[Print]], bool]) -> None:
         """Remember a private file. `was_published`: whether its text had left before it became private."""
@@ -150,14 +168,16 @@ class PrivateFiles:
         """What must not leave, with the file that says it."""
         found: dict[Print, str] = {}
         for path, file in self.files.items():
-            for mark in file.prints:
+            open_prints = self.own if self.own and self._is_others(path) else frozenset()
+            for mark in file.prints - open_prints:
                 if mark not in self.exempt and len(found) < MAX_PRINTS:
                     found.setdefault(mark, path)
         return found
 
-    def same_as(self, digest: str, size: int) -> str:
-        """The private file with the same content; "" if there is none. Empty files are not compared."""
-        return self.known.get(digest, "") if size else ""
+    def same_as(self, digest: str, size: int, path: str) -> str:
+        """The private file with the same content as the one at `path`; "" if there is none, or for an empty file."""
+        found = self.known.get(digest, "") if size else ""
+        return "" if path == OWN and found and self._is_others(found) else found
 
 
 def _fold(text: str) -> str:

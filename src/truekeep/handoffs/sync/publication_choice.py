@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from truekeep.core.model import INDEX, REVIEW
 from truekeep.core.state_dir import STATE
-from truekeep.handoffs.sync.private_files import FoundPrivate, PrivateFiles
+from truekeep.handoffs.sync.private_files import OWN, FoundPrivate, PrivateFiles
 from truekeep.handoffs.sync.private_text import (
     MaskedText,
     Print,
@@ -117,6 +117,8 @@ def choose_files(
             kept.append(source)
         elif is_memory_path(source.path) and not source.path.startswith(f"{REVIEW}/"):
             others.append(source)
+    if kept and (data := next((source.read() for source in others if source.path == OWN), None)):
+        private.note_own(decode(data))
     gone = _gone(before, others, earlier_contents)
     has_moved = _note_private(kept, private, before, gone)
     if private.later:
@@ -130,7 +132,7 @@ def choose_files(
             for path, file in before.items()
             if (now := choice.files.get(path)) is not file
         )
-        or any(private.same_as(file.origin, file.size) for file in before.values() if file.digest)
+        or any(private.same_as(file.origin, file.size, path) for path, file in before.items() if file.digest)
     )
     return choice._replace(private=tuple(sorted(source.path for source in kept)), is_purge=is_purge)
 
@@ -247,7 +249,7 @@ class _PublicationChooser:
         if _is_state(source.path) or self._private.is_public(source.path):
             self._files[source.path], self._data[source.path] = chosen, data
             return
-        same = self._private.same_as(origin, len(data)) or self._compare(source.path, decode(data))
+        same = self._private.same_as(origin, len(data), source.path) or self._compare(source.path, decode(data))
         self._files[source.path] = chosen._replace(digest="", size=0, same_as=same) if same else chosen
         self._data[source.path] = data
 
