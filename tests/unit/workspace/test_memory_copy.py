@@ -78,6 +78,23 @@ def test_first_copy_nothing_new_and_one_changed_file(pair: Pair) -> None:
     assert len(list((pair.root / "generations").iterdir())) == 2, "the one before stays for who reads it"
 
 
+def test_nothing_has_to_be_read_again_after_any_state(pair: Pair) -> None:
+    """Files that did not change are links to those before, and removing an earlier state changes their stats."""
+
+    def changed() -> object:
+        copy = pair.open()
+        (row,) = [row for row in copy.health.check(now=NOW).results if row.name == "search"]
+        return row.figures["waiting"]
+
+    for number in range(4):
+        pair.write("memory/other.md", f"# Other {number}\n")
+        pair.sync()
+        assert changed() == 0, number
+    pair.place.configure('[sync]\nprivate = ["other.md"]\n')
+    pair.sync()
+    assert changed() == 0, "a state that is made anew"
+
+
 @pytest.mark.parametrize("fault", ["killed", "disk full"])
 def test_stopped_at_any_step_it_is_one_whole_state(pair: Pair, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     pair.write("memory/one.md", "# One\n")

@@ -192,7 +192,6 @@ class CopyFolder:
                 elif head.as_of != known.as_of:
                     file_io.write_whole(self.root / HEAD, raw)
                 return CopyReport(head.files, edited=(), as_of=head.as_of)
-        self._remove_unfinished(current)
         packed = source.read_object(head.manifest, MAX_MANIFEST_BYTES)
         if packed is None or digest_of(packed) != head.manifest:
             raise UnusablePublication(
@@ -203,17 +202,19 @@ class CopyFolder:
         name = f"{head.sequence}-{head.manifest[:12]}"
         edited = self._keep_edits(current, earlier, name) if current is not None else {}
         kept = tuple(place for place in edited.values() if place)
+        may_carry = known is not None and _may_keep(known, head)
         same = {
             file.path
             for file in manifest.files
             if file.path not in edited and (old := earlier.get(file.path)) is not None and old[:4] == file[:4]
         }
-        self._check_space(manifest, same)
+        linked = same if may_carry else set()  # files of a state that is removed after the switch get new stats by it
+        self._remove_earlier(current)  # now for the same reason
+        self._check_space(manifest, linked)
         path = self.root / GENERATIONS / name
         shutil.rmtree(path, ignore_errors=True)  # of a run that was killed just before the switch
         try:
-            self._build(path, current, manifest, same, source)
-            may_carry = known is not None and _may_keep(known, head)
+            self._build(path, current, manifest, linked, source)
             finish(NewGeneration(path, current if may_carry else None, tuple(sorted(same))))
             self._complete(path, head, packed, route, every, kept)
         except BaseException:
@@ -283,12 +284,6 @@ class CopyFolder:
         finally:
             os.close(opened)
 
-    def _remove_unfinished(self, current: Path | None) -> None:
-        """Remove what a killed run left."""
-        for path in self._generations():
-            if path != current and not (path / STATE / MARK).is_file():
-                shutil.rmtree(path, ignore_errors=True)
-
     def _is_finished(self, head: Head) -> bool:
         """False if a run was killed after the switch, before its tidying; or if the host has a new name since."""
         with suppress(OSError, TruekeepError):
@@ -312,6 +307,11 @@ class CopyFolder:
             return [folder / name for name in os.listdir(folder)]
         except OSError:
             return []
+
+    def _remove_earlier(self, current: Path | None) -> None:
+        for path in self._generations():
+            if path != current:
+                shutil.rmtree(path, ignore_errors=True)
 
     # Edits, and room.
 
