@@ -227,7 +227,10 @@ def read_verdicts(path: str, memories: Iterable[str]) -> dict[str, list[Any]]:
 
 
 def save_host_verdicts(store: FactsCache, host: str, given: Mapping[str, Any], keep: Iterable[str]) -> None:
-    """Store the verdicts that another machine read with `read_verdicts`; those of `keep` only where there are none."""
+    """Store the verdicts that another machine read with `read_verdicts`.
+
+    Those of `keep` only where there are none by a checkout that is still here.
+    """
     if given.get("version") != VERSION:
         return
     own = set(keep)
@@ -239,12 +242,16 @@ def save_host_verdicts(store: FactsCache, host: str, given: Mapping[str, Any], k
         )  # fmt: skip
         [unpack_verdict(item) for item in json.loads(verdicts)]  # raises for another machine's nonsense
         rows[path in own].append((path, _seal(digest, stamp, verdicts), at, stamp, verdicts))
+    roots = store.rows("SELECT DISTINCT item.key FROM verdict, json_each(verdict.stamp, '$.roots') AS item")
+    gone = json.dumps([root for (root,) in roots if not os.path.isdir(root)])
     with store.transaction():
         store.many("INSERT OR REPLACE INTO verdict VALUES (?, ?, ?, ?, ?)", rows[False])
         store.many(
-            "INSERT INTO verdict VALUES (?, ?, ?, ?, ?) ON CONFLICT (path) DO UPDATE SET seal = excluded.seal,"
-            " at = excluded.at, stamp = excluded.stamp, verdicts = excluded.verdicts WHERE stamp ->> 'host' != ''",
-            rows[True],
+            "INSERT INTO verdict VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (path) DO UPDATE SET seal = excluded.seal,"
+            " at = excluded.at, stamp = excluded.stamp, verdicts = excluded.verdicts WHERE stamp ->> 'host' != ''"
+            " OR NOT EXISTS (SELECT 1 FROM json_each(verdict.stamp, '$.roots') WHERE key NOT IN"
+            " (SELECT value FROM json_each(?6)))",
+            [(*row, gone) for row in rows[True]],
         )
 
 

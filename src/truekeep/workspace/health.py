@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,6 +15,7 @@ import apsw
 
 from truekeep.core.dates import many
 from truekeep.core.errors import BadSetup, NotCanonical, TruekeepError
+from truekeep.core.memory_copy import read_source
 from truekeep.core.model import INDEX
 from truekeep.core.state_dir import STATE
 from truekeep.workspace import health_history, memory_checks, system_checks
@@ -51,6 +53,7 @@ HEALTH = (
     *FAILURES,
     Check("repositories", "Has each repository a name of its own?", system_checks.check_same_names),
 )
+OF_MEMORY = ("claims", "review", "heartbeat", "lines", *(check.name for check in MEASURES if check.name != "handoffs"))
 QUESTIONS = tuple(check.name for check in MEASURES)
 
 
@@ -164,6 +167,8 @@ class Health:
 def check_health(context: CheckContext, *, fix: bool = False) -> HealthReport:
     """Run every check of memory in a context."""
     results = [result for check in HEALTH for result in run_check(check, context, fix=fix)]
+    if (source := read_source(context.root)) is not None:
+        results = [_on_the_host(result, source.host) for result in results]
     today = context.now().date()
     cards: tuple[CardFacts, ...] = ()
     pipeline = None
@@ -178,3 +183,13 @@ def check_health(context: CheckContext, *, fix: bool = False) -> HealthReport:
         tuple(dict.fromkeys(context.unseen)),
         pipeline,
     )
+
+
+def _on_the_host(result: CheckResult, host: str) -> CheckResult:
+    """A result of a copy: what is in memory is put right where it is written."""
+    if result.name not in OF_MEMORY:
+        return result
+    said, hint = result.said, f"on {host}: {result.hint}" if result.hint else ""
+    if said == memory_checks.NOT_CHECKED_YET:
+        said = f"{said} on {host}, or here"
+    return replace(result, said=said, hint=hint)

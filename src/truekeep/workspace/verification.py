@@ -169,8 +169,12 @@ class Verification:
         """Check memories of the workspace, or only those that `changed`."""
         keep = not root  # verdicts from a checkout that was named by hand are not stored
         facts = self._context.facts
-        stored = ((memory.path, recall(facts, memory, root) if keep else None) for memory in memories)
-        known = {path: item for path, item in stored if item is not None and not item.checked_on}
+        stored = ((memory, recall(facts, memory, root) if keep else None) for memory in memories)
+        recalled = [(memory, item) for memory, item in stored if item is not None]
+        known = {memory.path: item for memory, item in recalled if not item.checked_on}
+        has_checkout = partial(_is_of_code, checkouts=cache(self._workspace.repositories.checkouts))
+        of_host = {memory.path: item for memory, item in recalled if item.checked_on and not has_checkout(memory)}
+        memories = [memory for memory in memories if not (changed and memory.path in of_host)]
         with_links = {memory.path for memory in memories if "://" in memory.text}
         if changed:
             same = {path for path, item in known.items() if item.is_settled or verifier().still_holds(item)}
@@ -184,8 +188,9 @@ class Verification:
             if (item.is_settled or (item.is_answered and verifier().still_holds(item)))
             and not (online and path in with_links)
         }
-        asked = [memory for memory in memories if memory.path not in settled]
         self._renew(settled, at)
+        settled |= of_host
+        asked = [memory for memory in memories if memory.path not in settled]
         fresh = verifier().check(asked, root=root, keep=keep, progress=progress) if asked else []
         found = {item.path: item for item in (*settled.values(), *fresh)}
         return [found[memory.path] for memory in memories]
@@ -228,9 +233,9 @@ class Verification:
         look = cache(quick_stamp)
         checkouts = cache(self._workspace.repositories.checkouts)
         for memory in self.reader.read_all(paths):
-            names = {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
-            is_of_code = any(choose_checkout(name, checkouts()) is not None for name in names)
-            stored = recall(self._context.facts, memory, look=look) if is_of_code or not names or is_copy else None
+            is_of_code = _is_of_code(memory, checkouts)
+            is_asked = is_of_code or is_copy or not _repositories(memory)
+            stored = recall(self._context.facts, memory, look=look) if is_asked else None
             if stored is not None and (stored.roots or stored.checked_on):
                 found[memory.path] = stored
             if is_of_code and (stored is None or not stored.roots):
@@ -373,6 +378,15 @@ def _origins(workspace: Workspace) -> OriginReader:
     if workspace.source is None:
         return LineOrigins(workspace.context)
     return PublishedOrigins(str(workspace.path / STATE / "known-origins.json"))
+
+
+def _repositories(memory: MemoryText) -> set[str]:
+    return {memory.origin.repository, *(origin.repository for origin in memory.lines)} - {""}
+
+
+def _is_of_code(memory: MemoryText, checkouts: Callable[[], list[Checkout]]) -> bool:
+    """True if there is a checkout here of a repository that the memory names."""
+    return any(choose_checkout(name, checkouts()) is not None for name in _repositories(memory))
 
 
 def _is_refuted(hit: Hit) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.copies import Pair
-from tests.support.helpers import NOW, Place, a_card, a_document_handoff, a_handoff, git_repo
+from tests.support.helpers import NOW, Place, a_card, a_document_handoff, a_handoff, git_repo, run_cli
 from tests.support.readers import OpenedWorkspace, Reader
 from tests.support.visitor import Visitor
 from truekeep.core.errors import TruekeepError
@@ -145,6 +145,27 @@ def test_pages_show_memory_and_whose_it_is(reader: Reader) -> None:
     assert "staging-proxy" in reader.page("/search", q="staging port")
 
 
+def test_a_copy_says_where_history_drafts_and_remedies_are(pair: Pair) -> None:
+    copy = of_copy(pair)
+    host = copy.machine.name
+    visitor = Visitor(replace(pair.place, workspace=copy.path), read_only=True)
+    assert f"copy of the memory of {host}, which keeps the history" in visitor.see("/history")
+    assert f"copy of the memory of {host}, which keeps the drafts" in visitor.see("/review")
+    today, card = visitor.see("/"), visitor.see(f"/memory/file/{CARD}")
+    assert (f"The history is on {host}" in today, f"Drafts wait on {host}" in today) == (True, True)
+    assert f"{host} keeps the history" in card
+    assert "by hand" not in card
+    visitor.close()
+    for words in (["history"], ["blame", CARD]):
+        done = run_cli("-w", str(copy.path), *words)
+        assert (done.returncode, f"`truekeep {words[0]}` on {host}" in done.stderr) == (4, True), done
+    assert f"drafts wait on {host}" in run_cli("-w", str(copy.path), "review", "list").stderr
+    pair.write("memory/cards/broken.md", "---\ntopic: [\n---\nSee `gone/never.py`.\n")
+    pair.sync()
+    (row,) = [row for row in pair.open().health.check(now=NOW).results if row.name == "lines"]
+    assert row.hint.startswith(f"on {host}: "), row
+
+
 def test_only_the_host_writes(reader: Reader) -> None:
     assert reader.refuse_to_write() == bool(reader.source)
 
@@ -185,6 +206,26 @@ def test_without_a_checkout_the_hosts_verdicts_are_shown(pair: Pair) -> None:
     checked = copy.verification.check(CARD)
     assert not isinstance(checked, str)
     assert checked.checked_on == copy.machine.name
+
+
+def test_a_check_on_a_copy_keeps_the_hosts_verdicts_where_there_is_no_checkout(pair: Pair) -> None:
+    def on_load_cart(copy: Workspace) -> tuple[str, str]:
+        checked = copy.verification.check(CARD)
+        assert not isinstance(checked, str), checked
+        (word,) = (item.verdict for item in checked.verdicts if item.claim.text == "load_cart")
+        return word, checked.checked_on
+
+    copy = of_copy(pair)
+    copy.verification.verify()
+    assert on_load_cart(copy) == ("confirmed", ""), "by its own checkout"
+    pair.place.repo.rename(pair.place.base / "elsewhere")
+    pair.repositories = ()
+    pair.write("memory/other.md", "# Other\n")
+    copy = of_copy(pair)
+    assert on_load_cart(copy) == ("confirmed", copy.machine.name), "the checkout is gone"
+    results = {item.path: item for item in copy.verification.verify()}
+    assert results[CARD].checked_on == copy.machine.name
+    assert on_load_cart(copy) == ("confirmed", copy.machine.name)
 
 
 def test_a_checkout_of_this_machine_is_believed_before_the_hosts(pair: Pair, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from truekeep.core.dates import day_bounds, local_minute, many, parse_since
-from truekeep.core.errors import BadInput, TruekeepError
+from truekeep.core.errors import BadInput, NotCanonical, TruekeepError
 from truekeep.interfaces.cli.complete_values import complete_memory_files
 from truekeep.interfaces.cli.options import dry_run_option, in_workspace, since_option, wants_json, yes_option
 from truekeep.interfaces.cli.output import Shown, coloured, emit, show
@@ -54,12 +54,22 @@ def history(
 
     Example: truekeep history memory/cards/staging-proxy.md --since 30d
     """
+    _check_ledger(opened, "history")
     start, end = day_bounds(parse_since(since, opened.today()), parse_since(until, opened.today()))
     sought = LedgerQuery(who=who, machine=machine, verb=verb, since=start, until=end)
     with ProgressDisplay("reading the history"):
         entries = opened.history.recent(file, limit=None if everything else limit, sought=sought)
     nothing = "no entries for this file" if file else f"nothing {'like that ' * any(sought)}has been written yet"
     emit("history", {"entries": entries}, [_table(entries)] if entries else [nothing], is_long=True)
+
+
+def _check_ledger(opened: Workspace, command: str) -> None:
+    """Raise NotCanonical for a copy: the ledger stays on the host."""
+    if opened.source is not None:
+        host = opened.source.host
+        raise NotCanonical(
+            f"memory here is a copy, and who wrote it is known on {host}", hint=f"`truekeep {command}` on {host}"
+        )
 
 
 def _table(entries: Sequence[HistoryEntry]) -> Table:
@@ -85,6 +95,7 @@ def blame(opened: Workspace, place: str) -> None:
 
     Example: truekeep blame memory/cards/staging-proxy.md:9
     """
+    _check_ledger(opened, "blame")
     file, number, lines = opened.history.blame_place(place)
     shown = _render_line(lines[0]) if number is not None else _render_lines(lines)
     emit("why", {"file": file, "lines": lines}, shown, is_long=True)

@@ -72,7 +72,10 @@ def list_(opened: Workspace, **chosen: str | None) -> None:
     Example: truekeep review list --why same-topic
     """
     with ProgressDisplay("reading drafts"):
-        drafts, total = review_of(opened).find(DraftFilter(**chosen))
+        queue = review_of(opened)
+        drafts, total = queue.find(DraftFilter(**chosen))
+    if opened.source is not None and queue is opened.review:
+        opened.notices.append(f"memory here is a copy: drafts wait on {opened.source.host}")
     emit("review-list", {"drafts": drafts}, _render_list(drafts, total), is_long=True)
 
 

@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from truekeep import __version__
 from truekeep.core.bugs import note_bug
-from truekeep.core.memory_copy import live_path, read_source
+from truekeep.core.memory_copy import CopySource, live_path, read_source
 from truekeep.core.state_dir import STATE, StateFolder
 from truekeep.interfaces.web.auth import Keys
 from truekeep.interfaces.web.change_polling import word_of
@@ -113,6 +113,7 @@ class LocalSite(Site):
             "nav": TABS,
             "notices": self._notices(request),
             "copy_source": self._copy_source(),
+            "copy_host": source.host if (source := self._source()) is not None else "",
             "read_only": self.read_only,
         }
 
@@ -156,9 +157,12 @@ class LocalSite(Site):
             self._noticed.clear()
         return found
 
+    def _source(self) -> CopySource | None:
+        workspace: Workspace | None = getattr(self._lent, "workspace", None)
+        return workspace.source if workspace is not None else read_source(self.path)
+
     def _copy_source(self) -> tuple[str, str]:
         """Of a copy: whose memory it is and of when, and a warning if it is stale."""
-        workspace: Workspace | None = getattr(self._lent, "workspace", None)
-        source = workspace.source if workspace is not None else read_source(self.path)
+        source = self._source()
         now = datetime.now(UTC)
         return (source.in_words(now), source.warning(now)) if source is not None else ("", "")

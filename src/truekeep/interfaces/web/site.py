@@ -63,7 +63,8 @@ Page = Callable[["Site", Workspace, Request], Response]
 Act = Callable[["Site", Workspace, Request, FormData], Response]
 FormTarget = Callable[["Site", Request, FormData], Response]
 FRAME: Mapping[str, Any] = {
-    "account": "", "nav": (), "csrf": "", "notices": (), "copy_source": ("", ""), "read_only": False,
+    "account": "", "nav": (), "csrf": "", "notices": (), "copy_source": ("", ""), "copy_host": "",
+    "read_only": False,
 }  # fmt: skip
 """What a page has that belongs to no workspace."""
 
