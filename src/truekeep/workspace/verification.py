@@ -234,8 +234,8 @@ class Verification:
         checkouts = cache(self._workspace.repositories.checkouts)
         for memory in self.reader.read_all(paths):
             is_of_code = _is_of_code(memory, checkouts)
-            is_asked = is_of_code or is_copy or not _repositories(memory)
-            stored = recall(self._context.facts, memory, look=look) if is_asked else None
+            is_stored = is_of_code or is_copy or not _repositories(memory)
+            stored = recall(self._context.facts, memory, look=look) if is_stored else None
             if stored is not None and (stored.roots or stored.checked_on):
                 found[memory.path] = stored
             if is_of_code and (stored is None or not stored.roots):

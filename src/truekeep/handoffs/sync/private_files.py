@@ -135,7 +135,7 @@ class PrivateFiles:
 
     def note_own(self, text: str) -> None:
         """Remember the user's own USER.md, which is sent."""
-        self.own = prints_of(text, "")
+        self.own = frozenset(prints_of(text, ""))
         self.is_changed |= self._before is not None and self.own != self._before.own
 
     def _is_others(self, path: str) -> bool:
