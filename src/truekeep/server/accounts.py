@@ -196,6 +196,29 @@ def check_workspace_name(name: str) -> str:
     return name
 
 
+AUDIT_ROWS = 200  # of one page of the log
+
+
+class AuditRow(NamedTuple):
+    """An act in a workspace."""
+
+    id: int
+    at: datetime
+    actor: str
+    act: str
+    detail: dict[str, Any]
+
+
+def read_audit(database: TeamDatabase, workspace: int, before: int) -> list[AuditRow]:
+    """A page of the audit log of a workspace, newest first: the acts before one."""
+    with database.workspace(workspace) as cursor:
+        rows = cursor.execute(
+            "SELECT id, at, actor, act, detail FROM audit WHERE workspace = %s AND id < %s ORDER BY id DESC LIMIT %s",
+            (workspace, before, AUDIT_ROWS),
+        ).fetchall()
+    return [AuditRow(*row) for row in rows]
+
+
 def check_role(role: str) -> None:
     if role not in ROLES:
         raise BadInput(f"there is no role {role!r}", hint=f"one of {', '.join(ROLES)}")

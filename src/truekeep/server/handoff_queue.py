@@ -142,6 +142,18 @@ def find(cursor: Cursor[Any], workspace: int, digest: bytes) -> HandedIn | None:
     return HandedIn(digest.hex(), *row) if row else None
 
 
+def count_waiting(database: TeamDatabase, workspace: int) -> tuple[int, int]:
+    """How many handoffs wait to be filed, and how many could not be."""
+    with database.workspace(workspace) as cursor:
+        row = cursor.execute(
+            "SELECT count(*) FILTER (WHERE state = 'waiting'), count(*) FILTER (WHERE state = 'failed')"
+            " FROM handoff_queue WHERE workspace = %s AND state <> 'done'",
+            (workspace,),
+        ).fetchone()
+    assert row is not None
+    return int(row[0]), int(row[1])
+
+
 # --- For the holder of the lease ------------------------------------------------------------------------------------
 
 

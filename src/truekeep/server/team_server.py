@@ -10,8 +10,9 @@ import os
 import secrets
 import threading
 import time
+import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ from truekeep.core import file_io
 from truekeep.core.bugs import note_bug
 from truekeep.core.errors import BadSetup, TruekeepError
 from truekeep.core.machine import machine_name
+from truekeep.server import decisions
 from truekeep.server.database import TeamDatabase
 from truekeep.server.publications import Publications, read_signer
 from truekeep.server.reader import RecordReader
@@ -28,7 +30,7 @@ from truekeep.server.webhooks import WebhookSender
 from truekeep.server.writer import WorkspaceWriter
 
 if TYPE_CHECKING:
-    from truekeep.server.accounts import WorkspaceAccess
+    from truekeep.server.accounts import Caller, WorkspaceAccess
     from truekeep.workspace.workspace import Workspace
 
 MAX_OPEN = 64  # workspaces that are kept open; each has a few files open
@@ -58,7 +60,7 @@ class TeamServer:
         self._readers: OrderedDict[int, RecordReader] = OrderedDict()
         self._in_use: dict[int, int] = {}
         self._writers: dict[int, WorkspaceWriter] = {}
-        self._signer = read_signer(self.database)
+        self.signer = read_signer(self.database)
         self._sender = WebhookSender(
             self.database, self.holder, allow_private=allow_private_webhooks, report=self._report
         )
@@ -119,7 +121,7 @@ class TeamServer:
 
     def publications(self, reach: WorkspaceAccess) -> Publications:
         folder = self._place(reach.id) / "published"
-        return Publications(self.database, reach.id, reach.name, folder, self._signer)
+        return Publications(self.database, reach.id, reach.name, folder, self.signer)
 
     # Writing.
 
@@ -142,6 +144,14 @@ class TeamServer:
             reader.close()
         self.database.close()
         self._claim.__exit__(None, None, None)
+
+    def decide(
+        self, caller: Caller, reach: WorkspaceAccess, verb: str, arguments: Mapping[str, Any], number: uuid.UUID
+    ) -> dict[str, Any]:
+        """Have the holder of the lease carry a decision out, and wait for its result."""
+        decisions.submit(self.database, caller, reach, verb, arguments, number)
+        self.wake()
+        return decisions.wait_for(self.database, reach, number)
 
     def wake(self) -> None:
         """There is work: do not wait for the next look."""

@@ -26,6 +26,7 @@ from truekeep.interfaces.api.oauth import OAuthServer
 from truekeep.interfaces.api.requests import read_body
 from truekeep.interfaces.api.routes import ROUTES, Answer, ApiRoute, Call
 from truekeep.interfaces.api.session import BrowserSessions
+from truekeep.interfaces.web.team.app import TeamPages
 from truekeep.server.handoff_queue import Quotas
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Api:
             *mcp,
             *self.sessions.routes(),
             *self.oauth.routes(),
+            *TeamPages(self._server, self.sessions, self._metrics).routes(),
             static_files(),
         ]
         return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_route, 405: _no_route})

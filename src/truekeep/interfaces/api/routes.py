@@ -19,7 +19,8 @@ from truekeep.handoffs.format import handoff_name, parse_handoff
 from truekeep.interfaces.api.access import Asked
 from truekeep.interfaces.cli.json_fields import to_json
 from truekeep.memory.file_scan import STORES
-from truekeep.server import decisions, handoff_queue
+from truekeep.server import assignments, handoff_queue
+from truekeep.server.accounts import read_audit
 from truekeep.server.handoff_queue import Quotas, hand_in
 from truekeep.server.reader import INDEXED_SECONDS
 from truekeep.server.team_server import TeamServer
@@ -153,26 +154,22 @@ def status(call: Call) -> dict[str, Any]:
     with call.server.reading(reach) as workspace:
         index = workspace.search.status()
         drafts = len(workspace.review.drafts())
-    with call.server.database.workspace(reach.id) as cursor:
-        row = cursor.execute(
-            "SELECT count(*) FILTER (WHERE state = 'waiting'), count(*) FILTER (WHERE state = 'failed')"
-            " FROM handoff_queue WHERE workspace = %s AND state <> 'done'",
-            (reach.id,),
-        ).fetchone()
-    assert row is not None
+    waiting, failed = handoff_queue.count_waiting(call.server.database, reach.id)
     return {
         "workspace": reach.name, "role": reach.role, "version": reach.version, "truekeep": __version__,
-        "files": dict(index.files), "chunks": index.chunks, "drafts": drafts, "waiting": row[0], "failed": row[1],
+        "files": dict(index.files), "chunks": index.chunks, "drafts": drafts, "waiting": waiting, "failed": failed,
     }  # fmt: skip
 
 
 def list_drafts(call: Call) -> dict[str, Any]:
+    assignees = assignments.assignees(call.server.database, call.asked.reach.id)
     with call.server.reading(call.asked.reach) as workspace:
         listed, _ = workspace.review.find(DraftFilter())
         return {
             "drafts": [
                 {
                     **to_json(item.draft),
+                    "assignee": assignees.get(item.draft.id, ""),
                     "title": workspace.review.title(item.draft),
                     "outdated": list(item.outdated),
                     "file": _encoded(render_draft(item.draft)),
@@ -184,11 +181,13 @@ def list_drafts(call: Call) -> dict[str, Any]:
 
 def show_draft(call: Call) -> dict[str, Any]:
     """A draft with what approving it would write. `seen` goes along with the decision."""
+    assignees = assignments.assignees(call.server.database, call.asked.reach.id)
     with call.server.reading(call.asked.reach) as workspace:
         proposal = workspace.review.show(call.path["draft"], target=call.text("target"))
         draft, decision = proposal.draft, proposal.decision
         return {
             **to_json(draft),
+            "assignee": assignees.get(draft.id, ""),
             "title": decision.title,
             "outdated": workspace.review.outdated(draft),
             "file": _encoded(render_draft(draft)),
@@ -223,6 +222,17 @@ def _given(call: Call, key: str) -> str:
     return value
 
 
+def assign(call: Call) -> dict[str, str]:
+    """Give a draft to a reviewer; "" to nobody. `was` says who had it when the person looked."""
+    given, draft = call.given or {}, call.path["draft"]
+    was = _given(call, "was") if "was" in given else None
+    with call.server.reading(call.asked.reach) as workspace:
+        draft = workspace.review.show(draft).draft.id
+    caller, reach = call.asked
+    assignments.assign(call.server.database, caller, reach, draft, _given(call, "assignee"), was=was)
+    return {"draft": draft, "assignee": _given(call, "assignee")}
+
+
 def _decide(call: Call, verb: str, more: dict[str, Any]) -> dict[str, Any]:
     seen = (call.given or {}).get("seen")
     is_seen = isinstance(seen, dict) and all(
@@ -234,23 +244,18 @@ def _decide(call: Call, verb: str, more: dict[str, Any]) -> dict[str, Any]:
         number = uuid.UUID(_given(call, "id")) if _given(call, "id") else uuid.uuid4()
     except ValueError as error:
         raise BadInput("id is no UUID", hint="leave it out, or send a new one with each decision") from error
-    database, reach = call.server.database, call.asked.reach
-    decisions.submit(
-        database, call.asked.caller, reach, verb, {"draft": call.path["draft"], "seen": seen, **more}, number
-    )
-    call.server.wake()
-    return {"id": str(number), **decisions.wait_for(database, reach, number)}
+    caller, reach = call.asked
+    done = call.server.decide(caller, reach, verb, {"draft": call.path["draft"], "seen": seen, **more}, number)
+    return {"id": str(number), **done}
 
 
 def audit(call: Call) -> dict[str, Any]:
-    before = call.number("before", 2**62, least=1, most=2**62)
-    with call.server.database.workspace(call.asked.reach.id) as cursor:
-        rows = cursor.execute(
-            "SELECT id, at, actor, act, detail FROM audit WHERE workspace = %s AND id < %s ORDER BY id DESC LIMIT 200",
-            (call.asked.reach.id, before),
-        ).fetchall()
+    before = call.number("before", 2**62, least=1, most=2**62) or 2**62
+    rows = read_audit(call.server.database, call.asked.reach.id, before)
     return {
-        "entries": [{"id": row[0], "at": row[1].isoformat(), "actor": row[2], "act": row[3], **row[4]} for row in rows]
+        "entries": [
+            {"id": row.id, "at": row.at.isoformat(), "actor": row.actor, "act": row.act, **row.detail} for row in rows
+        ]
     }
 
 
@@ -287,5 +292,6 @@ ROUTES = (
     ApiRoute("GET", "/review/{draft}", "reviewer", show_draft),
     ApiRoute("POST", "/review/{draft}/approve", "reviewer", approve, 262_144, is_json=True),
     ApiRoute("POST", "/review/{draft}/reject", "reviewer", reject, 262_144, is_json=True),
+    ApiRoute("POST", "/review/{draft}/assign", "reviewer", assign, 4_096, is_json=True),
     ApiRoute("GET", "/audit", "owner", audit),
 )

@@ -122,7 +122,7 @@ class WebRequestGuard:
                 refusal = refusal._replace(typed=await _typed(scope, receive))
             if scope["method"] not in SAFE:
                 refusal = refusal._replace(headers=(*refusal.headers, (b"connection", b"close")))  # unread is its body
-            await _answer(send, refusal)
+            await send_refusal(send, refusal)
             return
 
         async def guarded(message: Message) -> None:
@@ -140,21 +140,12 @@ class WebRequestGuard:
     def _judge(self, scope: Scope, port: str) -> Refusal | None:
         """Why a request is not let through, if it is not."""
 
-        def all_of(name: bytes) -> list[str]:
-            return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
-
-        method, hosts = scope["method"], all_of(b"host")
+        method, hosts = scope["method"], _all_of(scope, b"host")
         if len(hosts) != 1 or hosts[0].lower().removesuffix(f":{port}") not in {*self._hosts, _reached(scope)}:
             return Refusal(421, "This is not a host that is served here.")
-        own = {f"http://{hosts[0].lower()}", f"https://{hosts[0].lower()}"}
-        if any(origin.lower() not in own for origin in all_of(b"origin")):
-            return Refusal(403, "This is not an origin that is served here.")
-        is_foreign = any(site not in ("same-origin", "none") for site in all_of(b"sec-fetch-site"))
-        is_visit = method in SAFE and all_of(b"sec-fetch-mode") == ["navigate"]
-        if is_foreign and not is_visit:
-            return Refusal(403, "What a page elsewhere asks for is not answered; a link to here is.")
-        if method not in (*SAFE, "POST"):
-            return Refusal(405, "Only GET, HEAD and POST are served here.", ((b"allow", b"GET, HEAD, POST"),))
+        if (refusal := judge_origin(scope, hosts[0])) is not None:
+            return refusal
+        is_foreign = _is_foreign(scope)
         if method == "POST" and self._read_only:
             return Refusal(403, "This site is only for looking: it was opened with --read-only.")
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -163,7 +154,7 @@ class WebRequestGuard:
         if scope["path"].startswith("/static/"):
             return None
         name = _cookie_name(port)
-        if any(self._keys.is_cookie(value) for value in _cookies(all_of(b"cookie"), name)):
+        if any(self._keys.is_cookie(value) for value in _cookies(_all_of(scope, b"cookie"), name)):
             return None
         # After a link from elsewhere, the browser withholds the cookie once; a reload sends it.
         onward = _address(scope, query) if is_foreign else ""
@@ -177,6 +168,28 @@ class WebRequestGuard:
         cookie = f"{_cookie_name(port)}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
         where = _address(scope, [(name, value) for name, value in query if name != "token"])
         return Refusal(303, "", ((b"location", where.encode()), (b"set-cookie", cookie.encode())))
+
+
+def judge_origin(scope: Scope, host: str) -> Refusal | None:
+    """Why a request is refused that a page elsewhere sends, if it is one."""
+    method = scope["method"]
+    own = {f"http://{host.lower()}", f"https://{host.lower()}"}
+    if any(origin.lower() not in own for origin in _all_of(scope, b"origin")):
+        return Refusal(403, "This is not an origin that is served here.")
+    is_visit = method in SAFE and _all_of(scope, b"sec-fetch-mode") == ["navigate"]
+    if _is_foreign(scope) and not is_visit:
+        return Refusal(403, "What a page elsewhere asks for is not answered; a link to here is.")
+    if method not in (*SAFE, "POST"):
+        return Refusal(405, "Only GET, HEAD and POST are served here.", ((b"allow", b"GET, HEAD, POST"),))
+    return None
+
+
+def _all_of(scope: Scope, name: bytes) -> list[str]:
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
+def _is_foreign(scope: Scope) -> bool:
+    return any(site not in ("same-origin", "none") for site in _all_of(scope, b"sec-fetch-site"))
 
 
 def _reached(scope: Scope) -> str:
@@ -232,7 +245,7 @@ def _cookies(headers: Iterable[str], name: str) -> Iterator[str]:
                 yield value
 
 
-async def _answer(send: Send, refusal: Refusal) -> None:
+async def send_refusal(send: Send, refusal: Refusal) -> None:
     body, kind = f"{refusal.sentence}\n", "plain"
     if refusal.onward:
         kind = "html"

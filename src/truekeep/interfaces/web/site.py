@@ -15,7 +15,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, urlencode, urlsplit
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter, move_on_after, to_thread
 from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 from starlette.datastructures import FormData
 from starlette.requests import Request
@@ -45,6 +45,9 @@ if TYPE_CHECKING:
     from truekeep.search.searcher import Hit
 
 
+FORM_SECONDS = 30.0  # for all of a form to come
+
+
 class TooLarge(BadInput):
     """The form is too large."""
 
@@ -63,8 +66,8 @@ Page = Callable[["Site", Workspace, Request], Response]
 Act = Callable[["Site", Workspace, Request, FormData], Response]
 FormTarget = Callable[["Site", Request, FormData], Response]
 FRAME: Mapping[str, Any] = {
-    "account": "", "nav": (), "csrf": "", "notices": (), "copy_source": ("", ""), "copy_host": "",
-    "read_only": False,
+    "account": "", "role": "", "workspace_name": "", "base": "", "nav": (), "path": "", "csrf": "", "told": "",
+    "notices": (), "news": None, "news_seconds": 2, "copy_source": ("", ""), "copy_host": "", "read_only": False,
 }  # fmt: skip
 """What a page has that belongs to no workspace."""
 
@@ -113,11 +116,13 @@ class Site(ABC):
     """The web site of one workspace."""
 
     base = ""  # the beginning of its addresses
-    checks_claims = True  # against repositories of this machine
+    is_local = True  # repositories and sessions of this machine belong to it
+    scan_seconds: float | None = None  # how old what is known of files may be; None: as the page has it
 
     def __init__(self, keys: Keys, *, at_once: int) -> None:
         self.keys = keys
         self._room = CapacityLimiter(at_once)  # what waits for a workspace blocks no thread for styles and polling
+        self._form_room = CapacityLimiter(at_once)  # and what waits for a decision blocks no page
 
     @abstractmethod
     def lend(self, request: Request) -> AbstractContextManager[Workspace]:
@@ -147,6 +152,14 @@ class Site(ABC):
     def reject(self, request: Request, draft: str, *, reason: str, seen: Mapping[str, str]) -> None:
         """Remove a draft, as the person saw it. No workspace is lent meanwhile."""
 
+    def assignees(self, request: Request) -> Mapping[str, str] | None:  # noqa: ARG002
+        """Who looks at each draft; None where drafts have no assignees."""
+        return None
+
+    def reviewers(self, request: Request) -> Sequence[str]:  # noqa: ARG002
+        """Who may be an assignee."""
+        return ()
+
     def accounts(self, request: Request, records: Iterable[HandoffRow | None]) -> Mapping[str, str]:  # noqa: ARG002
         """Who handed these in, by the digest of the handoff, where people have accounts."""
         return {}
@@ -169,6 +182,7 @@ class Site(ABC):
             "told": told,
             "news": getattr(request.state, "news", ""),
             "may": self.allowed(request),
+            "is_local": self.is_local,
             **self.context(request),
             **given,
         }
@@ -228,7 +242,7 @@ class Site(ABC):
         async def endpoint(request: Request) -> Response:
             return await to_thread.run_sync(run, request, limiter=self._room)
 
-        return Route(path, endpoint, methods=["GET"], name=name or None)
+        return Route(self.base + path, endpoint, methods=["GET"], name=name or None)
 
     def act(self, path: str, do: Act) -> Route:
         """The target of a form: it changes something, then redirects to a page."""
@@ -261,9 +275,9 @@ class Site(ABC):
                     hint="perhaps the site was restarted: load the page again",
                 )
                 return self.failed(request, unexpected, typed=_typed(form))
-            return await to_thread.run_sync(run, request, form, limiter=self._room)
+            return await to_thread.run_sync(run, request, form, limiter=self._form_room)
 
-        return Route(path, endpoint, methods=["POST"])
+        return Route(self.base + path, endpoint, methods=["POST"])
 
 
 async def _read_form(request: Request) -> FormData:
@@ -271,10 +285,13 @@ async def _read_form(request: Request) -> FormData:
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
         raise BadInput("this is not what a form of this site sends", hint="load the page again")
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MAX_FORM_BYTES:
-            raise TooLarge("this is too large for a form", hint="use the command line")
+    with move_on_after(FORM_SECONDS) as scope:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > MAX_FORM_BYTES:
+                raise TooLarge("this is too large for a form", hint="use the command line")
+    if scope.cancelled_caught:
+        raise BadInput("the form did not come in time; nothing was done", hint="send it again")
     try:
         fields = parse_fields(bytes(body))
     except ValueError:

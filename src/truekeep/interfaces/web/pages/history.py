@@ -65,11 +65,33 @@ class ChangedFile(NamedTuple):
 
 def routes(site: Site) -> list[BaseRoute]:
     return [
-        site.page("/history", timeline),
-        site.page("/history/{id:int}", show),
+        *reading_routes(site),
         site.page("/history/{id:int}/undo", ask_undo),
         site.act("/history/{id:int}/undo", undo),
     ]
+
+
+def reading_routes(site: Site) -> list[BaseRoute]:
+    return [site.page("/history", timeline), site.page("/history/{id:int}", show)]
+
+
+# --- Drafts, for who may not see them: their names and texts are in no entry ----------------------------------------
+
+
+def is_draft(path: str) -> bool:
+    return path.startswith(f"{REVIEW}/")
+
+
+def is_seen(entry: LedgerEntry, *, sees_drafts: bool, path: str = "") -> bool:
+    """True if an entry changed memory itself, in a file with this part of a path, or drafts may be seen."""
+    return sees_drafts or any(path in one and not is_draft(one) for one in entry.paths)
+
+
+def seen_entry(entry: LedgerEntry, *, sees_drafts: bool) -> LedgerEntry:
+    """An entry without what it has of drafts, where they may not be seen."""
+    if sees_drafts or not any(is_draft(path) for path in entry.paths):
+        return entry
+    return entry._replace(paths=tuple(path for path in entry.paths if not is_draft(path)), note="")
 
 
 # --- The timeline ----------------------------------------------------------------------------------------------------
@@ -93,7 +115,13 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
     has_newer = is_more if after else bool(before)
     has_older = bool(after) or is_more
     query = {name: value for name, value in sought._asdict().items() if value}
-    ends = (found[0][0].id, found[-1][0].id) if found else (before, after)
+    ends = (found[0][0].id, found[-1][0].id) if found else (0, 0)
+    sees_drafts = site.allowed(request).see_drafts
+    found = [
+        (seen_entry(entry, sees_drafts=sees_drafts), record)
+        for entry, record in found
+        if is_seen(entry, sees_drafts=sees_drafts, path=sought.path)
+    ]
     return site.render(
         request,
         "history.html",
@@ -102,8 +130,9 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
         query=query,
         names=workspace.history.names(),
         days=list(_by_day(found)),
-        newer={**query, "after": ends[0]} if has_newer and found else {},
-        older={**query, "before": ends[1]} if has_older and found else {},
+        accounts=site.accounts(request, [record for _, record in found]),
+        newer={**query, "after": ends[0]} if has_newer and ends[0] else {},
+        older={**query, "before": ends[1]} if has_older and ends[1] else {},
         is_newest=not before and not after,
     )
 
@@ -150,6 +179,10 @@ def _day(text: str) -> date | None:
 def show(site: Site, workspace: Workspace, request: Request) -> Response:
     """One act: who, when, from which handoff, and what it changed."""
     entry, record = _entry(workspace, request)
+    sees_drafts = site.allowed(request).see_drafts
+    if not is_seen(entry, sees_drafts=sees_drafts):
+        raise NotFound(f"there is no entry {entry.id}", hint="`truekeep history` lists the entries")
+    entry = seen_entry(entry, sees_drafts=sees_drafts)
     wanted = request.query_params.get("file", "")
     if wanted and wanted not in entry.paths:
         raise NotFound(f"entry {entry.id} did not change {wanted[:200]}", hint=f"/history/{entry.id} lists what it did")
@@ -167,8 +200,9 @@ def show(site: Site, workspace: Workspace, request: Request) -> Response:
         title=f"Entry {entry.id}",
         item=as_shown(entry, record, most=MAX_LISTED_FILES),
         files=files,
+        accounts=site.accounts(request, [record]),
         may_undo=bool(entry.paths) and entry.undone_by is None,
-        **_around(workspace, entry),
+        **(_around(workspace, entry) if sees_drafts else {"newer": 0, "older": 0}),
     )
 
 
@@ -248,6 +282,7 @@ def _answer(site: Site, workspace: Workspace, request: Request, failed: Truekeep
         status=status,
         title=f"Undo entry {entry.id}",
         item=as_shown(entry, record, most=MAX_LISTED_FILES),
+        accounts={},
         refused=refused,
         difference=[withhold(line) for line in refused.details.get("difference", ())] if refused is not None else (),
         changes=changes,

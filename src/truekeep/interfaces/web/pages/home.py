@@ -25,7 +25,7 @@ from truekeep.interfaces.web import charts
 from truekeep.interfaces.web.background import Glance
 from truekeep.interfaces.web.change_polling import mark_of
 from truekeep.interfaces.web.local_site import LocalSite
-from truekeep.interfaces.web.pages.history import ShownEntry, as_shown, page_of
+from truekeep.interfaces.web.pages.history import ShownEntry, as_shown, is_seen, page_of, seen_entry
 from truekeep.interfaces.web.site import Site
 from truekeep.maintenance.decay import Stale
 from truekeep.memory.ledger import LedgerQuery
@@ -127,19 +127,19 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     look = glance.get()
     picture, now = look.seen, workspace.now()
     drafts = workspace.review.drafts()
-    done = _done(workspace, as_stamp(now - timedelta(days=1)))
+    done = done_since(workspace, as_stamp(now - timedelta(days=1)))
     shown = {path for group in done for entry in group.newest for path, _ in entry.files}
     titles = {draft.path: workspace.review.title(draft) for draft in drafts if draft.path in shown}
     yesterday = now - timedelta(days=1)
     health = picture.health
-    rows = [_row(result) for result in health.results if not result.is_absent and result not in health.failures]
+    rows = [health_row(result) for result in health.results if not result.is_absent and result not in health.failures]
     return site.render(
         request,
         "today.html",
         title="Today",
         health=health,
-        state=_row(CheckResult(health.severity, health.summary)),
-        failures=[_row(result) for result in health.failures],
+        state=health_row(CheckResult(health.severity, health.summary)),
+        failures=[health_row(result) for result in health.failures],
         needed=[row for row in rows if row.result.severity != OK and row.result.name != "review"],
         questions=[row for row in rows if row.result.name in (*QUESTIONS, "files")],
         besides=[row for row in rows if row.result.name not in (*QUESTIONS, "files")],
@@ -148,10 +148,10 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
         pipeline=picture.pipeline,
         wait=shown_wait,
         drafts=[
-            (draft, workspace.review.title(draft) or draft.name, _waited(draft.received_at, now))
+            (draft, workspace.review.title(draft) or draft.name, shown_waiting(draft.received_at, now))
             for draft in drafts[:MAX_EXAMPLES]
         ],
-        kinds=_kinds(drafts),
+        kinds=draft_kinds(drafts),
         draft_count=len(drafts),
         unverified=[item for item in picture.stale if not item.is_checked],
         undecided=[item for item in picture.stale if item.is_checked],
@@ -165,12 +165,12 @@ def today(site: Site, workspace: Workspace, request: Request, glance: Glance[Pic
     )
 
 
-def _row(result: CheckResult) -> HealthRow:
+def health_row(result: CheckResult) -> HealthRow:
     sign, tone = SIGNS.get(result.severity, ("?", "warn"))
     return HealthRow(result, TITLES.get(result.name, ""), sign, tone, PAGES.get(result.name, ""))
 
 
-def _kinds(drafts: Sequence[Draft]) -> list[tuple[str, int]]:
+def draft_kinds(drafts: Sequence[Draft]) -> list[tuple[str, int]]:
     """The number of drafts of each kind, the most frequent first."""
     counts = Counter(_kind(draft) for draft in drafts).most_common()
     return [(kind if count == 1 else f"{kind}s", count) for kind, count in counts]
@@ -183,7 +183,7 @@ def _kind(draft: Draft) -> str:
     return "refuted claim" if draft.is_proposal else "handoff"
 
 
-def _waited(at: str, now: datetime) -> str:
+def shown_waiting(at: str, now: datetime) -> str:
     try:
         then = datetime.fromisoformat(at)
     except ValueError:
@@ -192,12 +192,18 @@ def _waited(at: str, now: datetime) -> str:
     return f"for {days} days" if days > 1 else "since yesterday" if days else "new"
 
 
-def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
+def done_since(workspace: Workspace, since: str, *, sees_drafts: bool = True) -> list[ActivityCount]:
     """The entries since a time, by kind."""
     found = []
     for verb, count in workspace.history.count_by_verb(since):
         newest = workspace.history.find(LedgerQuery(verb=verb, since=since), most=MAX_EXAMPLES)
-        found.append(ActivityCount(verb, count, tuple(as_shown(entry, record, most=2) for entry, record in newest)))
+        shown = tuple(
+            as_shown(seen_entry(entry, sees_drafts=sees_drafts), record, most=2)
+            for entry, record in newest
+            if is_seen(entry, sees_drafts=sees_drafts)
+        )
+        if shown:
+            found.append(ActivityCount(verb, count, shown))
     return found
 
 
@@ -207,34 +213,10 @@ def _done(workspace: Workspace, since: str) -> list[ActivityCount]:
 def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
     """The charts."""
     health = picture.health
-    ages = health.ages
-    weeks = [f"{len(health.growth) - 1 - at} weeks ago" for at in range(len(health.growth))]
-    weeks[-2:] = ["last week", "this week"]
     checked = [day for day in picture.days if day.verdicts]
     sized = [day for day in picture.days if day.index_bytes is not None]
-    of_cards = [
-        charts.bars(
-            "Cards by when they were last touched",
-            [_SHORT.get(name, name) for name, _ in ages],
-            [charts.Series("cards", [count for _, count in ages], "one")],
-            empty="There are no cards yet.",
-        ),
-        charts.bars(
-            "New cards a week",
-            weeks,
-            [charts.Series("cards", health.growth, "two")],
-            empty=f"No card was made in the last {len(weeks)} weeks.",
-        ),
-    ]
-    of_handoffs = [
-        charts.bars(
-            "Handoffs a day, by writer",
-            *_sent(picture.sent, today),
-            empty=f"No handoff came in the last {HANDOFF_WEEKS} weeks: `truekeep connect` tells agents to leave them.",
-        )
-    ]
     return [
-        *([] if health.get("cards").is_absent else of_cards),
+        *([] if health.get("cards").is_absent else card_plots(health.ages, health.growth)),
         charts.bars(
             "Claims by verdict",
             [day.day for day in checked],
@@ -244,7 +226,11 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
             ],
             empty="No claim of a file that names its repository was checked yet: `truekeep verify`.",
         ),
-        *([] if picture.pipeline is not None and not picture.pipeline.has_inboxes else of_handoffs),
+        *(
+            []
+            if picture.pipeline is not None and not picture.pipeline.has_inboxes
+            else [handoff_plot(picture.sent, today)]
+        ),
         charts.lines(
             "Size of MEMORY.md",
             [day.day for day in sized],
@@ -259,6 +245,33 @@ def _plots(picture: Picture, budget: int, today: date) -> list[Markup]:
             empty="No session was noted yet: `truekeep connect` installs the hooks that note them.",
         ),
     ]
+
+
+def card_plots(ages: Sequence[tuple[str, int]], growth: Sequence[int]) -> list[Markup]:
+    weeks = [f"{len(growth) - 1 - at} weeks ago" for at in range(len(growth))]
+    weeks[-2:] = ["last week", "this week"]
+    return [
+        charts.bars(
+            "Cards by when they were last touched",
+            [_SHORT.get(name, name) for name, _ in ages],
+            [charts.Series("cards", [count for _, count in ages], "one")],
+            empty="There are no cards yet.",
+        ),
+        charts.bars(
+            "New cards a week",
+            weeks,
+            [charts.Series("cards", growth, "two")],
+            empty=f"No card was made in the last {len(weeks)} weeks.",
+        ),
+    ]
+
+
+def handoff_plot(sent: Sequence[tuple[str, str, int]], today: date) -> Markup:
+    return charts.bars(
+        "Handoffs a day, by writer",
+        *_sent(sent, today),
+        empty=f"No handoff came in the last {HANDOFF_WEEKS} weeks: `truekeep connect` tells agents to leave them.",
+    )
 
 
 def _sent(sent: Sequence[tuple[str, str, int]], today: date) -> tuple[list[str], list[charts.Series]]:

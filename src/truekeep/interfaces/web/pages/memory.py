@@ -56,13 +56,16 @@ register_url_convertor("name", AnyName())
 def routes(site: Site) -> list[BaseRoute]:
     pages = FilePages()
     return [
-        site.page("/memory", browse),
-        site.page("/memory/file/{path:name}", pages.show),
+        *reading_routes(site, pages),
         site.page("/memory/drop/{path:name}", pages.ask_drop),
         site.act("/memory/drop/{path:name}", pages.drop),
         site.act("/memory/confirm/{path:name}", pages.confirm),
         site.act("/memory/repair/{path:name}", pages.repair),
     ]
+
+
+def reading_routes(site: Site, pages: FilePages) -> list[BaseRoute]:
+    return [site.page("/memory", browse), site.page("/memory/file/{path:name}", pages.show)]
 
 
 # --- The list --------------------------------------------------------------------------------------------------------

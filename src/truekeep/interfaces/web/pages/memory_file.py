@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from starlette.datastructures import FormData
@@ -17,6 +17,7 @@ from truekeep.core.errors import BadInput, EditedSince, NotFound
 from truekeep.core.machine import person
 from truekeep.core.model import CARDS, INDEX
 from truekeep.interfaces.web.markdown import render_markdown
+from truekeep.interfaces.web.pages.history import is_draft, seen_entry
 from truekeep.interfaces.web.pages.memory_lookup import (
     MemoryFilePage,
     find_file,
@@ -43,6 +44,9 @@ from truekeep.text.secrets.scanner import cover_secrets
 from truekeep.text.unified_diff import difference
 from truekeep.verify.results import CheckedMemory, digest_text
 from truekeep.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from truekeep.memory.history import BlamedLine
 
 MAX_ENTRIES = 20
 COMPARED_ENTRIES = 3  # entries whose difference is shown at once
@@ -74,6 +78,7 @@ class FilePages:
         text = cover_secrets(file.text or "", "•")
         lines = text.removesuffix("\n").split("\n")
         context: dict[str, Any] = {"is_source": is_source, "total": len(lines), "wanted": wanted}
+        by: list[BlamedLine] = []
         if is_source:
             by = workspace.history.blame(str(workspace.path / file.path)) if query.get("why") == "1" else []
             first = number_of(
@@ -93,7 +98,9 @@ class FilePages:
             context["body"] = render_markdown(
                 "\n".join(lines[first - 1 : last]), marks=marks, path=file.path, base=site.base
             )
-        entries = list(workspace.history.entries(str(workspace.path / file.path), limit=MAX_ENTRIES))
+        found = workspace.history.entries(str(workspace.path / file.path), limit=MAX_ENTRIES)
+        sees_drafts = site.allowed(request).see_drafts
+        entries = [(seen_entry(entry, sees_drafts=sees_drafts), record) for entry, record in found]
         changes = workspace.history.differences(file.path, [entry.id for entry, _ in entries[:COMPARED_ENTRIES]])
         return site.render(
             request,
@@ -107,12 +114,12 @@ class FilePages:
             checked_on=_moment(checked.checked_at) if isinstance(checked, CheckedMemory) else "",
             claims=list(enumerate(verdicts[:MAX_CLAIMS], 1)),
             more_claims=max(0, len(verdicts) - MAX_CLAIMS),
-            may_check=site.checks_claims and file.listed.store in ("cards", "documents"),
+            may_check=site.is_local and file.listed.store in ("cards", "documents"),
             rot=sum(item.is_rot for item in verdicts),
             entries=entries,
             changes=changes,
-            origin=next((record for _, record in entries if record is not None), None),
-            accounts=site.accounts(request, [record for _, record in entries]),
+            source_record=next((record for _, record in entries if record is not None), None),
+            accounts=site.accounts(request, [*(record for _, record in entries), *(line.record for line in by)]),
             around=survey_of(workspace).browsing.neighbours(file.path),
             **context,
         )
@@ -141,13 +148,14 @@ class FilePages:
             TextRow(at, (LinePiece(line[:MAX_LINE_CHARACTERS]),), at in named, None)
             for at, line in enumerate(lines, first)
         ]
-        return site.render(request, "memory_extra.html", title=excerpt.path, excerpt=excerpt, source=rows)
+        return site.render(request, "memory_extra.html", title=excerpt.path, excerpt=excerpt, source=rows, accounts={})
 
     def _gone(self, site: Site, workspace: Workspace, request: Request, path: str) -> Response | None:
         """The last entry of a file that is gone; None if truekeep never wrote it."""
         entry = workspace.history.last(path)
-        if entry is None:
+        if entry is None or (is_draft(path) and not site.allowed(request).see_drafts):
             return None
+        entry = seen_entry(entry, sees_drafts=site.allowed(request).see_drafts)
         versions = workspace.history.versions(entry.id, path)
         is_taken = versions is not None and versions[1] is not None  # truekeep left it there
         title = "It is not here any more"
@@ -158,7 +166,7 @@ class FilePages:
     def _checked(
         self, site: Site, workspace: Workspace, file: MemoryFilePage, *, is_asked: bool
     ) -> CheckedMemory | str:
-        if not site.checks_claims:
+        if not site.is_local:
             return "claims are checked on members' machines, where the repositories are"
         if file.listed.store not in ("cards", "documents"):
             return "it tells what happened, and that stays true"

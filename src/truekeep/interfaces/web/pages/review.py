@@ -51,13 +51,25 @@ def routes(site: Site) -> list[BaseRoute]:
     shown = ShownFiles()
     pages, several = _Pages(shown), SeveralPages(shown)
     return [
+        *_deciding(site, pages, several),
+        site.page("/review/{id}/edit", pages.edit),
+        site.act("/review/{id}/edit", pages.save),
+    ]
+
+
+def deciding_routes(site: Site) -> list[BaseRoute]:
+    """The pages without those that edit drafts."""
+    shown = ShownFiles()
+    return _deciding(site, _Pages(shown), SeveralPages(shown))
+
+
+def _deciding(site: Site, pages: _Pages, several: SeveralPages) -> list[BaseRoute]:
+    return [
         site.page("/review", pages.queue),
         site.page("/review/-/several", several.several),
         site.form("/review/-/several", several.decide_several),
         site.page("/review/{id}", pages.draft),
         site.form("/review/{id}", pages.decide),
-        site.page("/review/{id}/edit", pages.edit),
-        site.act("/review/{id}/edit", pages.save),
     ]
 
 
@@ -91,8 +103,8 @@ class _Pages:
 
     def queue(self, site: Site, workspace: Workspace, request: Request) -> Response:
         choice = Choice.of(request)
-        drafts = workspace.review.drafts(judged=True)
-        chosen = [draft for draft in drafts if choice.has(draft)]
+        drafts, assignees = workspace.review.drafts(judged=True), site.assignees(request)
+        chosen = [draft for draft in drafts if choice.has(draft, assignees)]
         pages = max(1, -(-len(chosen) // ROWS))
         page = min(max(1, number_of(request, "page", 1)), pages)
         rows = chosen[(page - 1) * ROWS : page * ROWS]
@@ -102,7 +114,8 @@ class _Pages:
             "review.html",
             title="Review",
             choice=choice,
-            filters=filters_of(drafts, choice),
+            filters=filters_of(drafts, choice, assignees),
+            assignees=assignees,
             meanings=MEANINGS,
             total=len(drafts),
             count=len(chosen),
@@ -137,7 +150,7 @@ class _Pages:
         except NotFound as error:
             return self._gone(site, workspace, request, error, after=after, is_late=problem is not None)
         draft, filing = proposal.draft, proposal.decision
-        ids = [one.id for one in workspace.review.drafts(judged=True) if choice.has(one)]
+        ids = [one.id for one in choice.drafts(site, workspace, request)]
         at = ids.index(draft.id) if draft.id in ids else -1
         context = None if request.query_params.get("lines") == "all" else 3
         return site.render(
@@ -165,6 +178,8 @@ class _Pages:
             suggested=self._suggested(workspace, draft, filing.title),
             links=_links(choice, draft, target),
             problem=problem,
+            assignees=site.assignees(request),
+            reviewers=site.reviewers(request),
             done=_done(workspace, request),
         )
 
@@ -192,7 +207,7 @@ class _Pages:
         if entry is None:
             raise error
         choice = Choice.of(request)
-        ids = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
+        ids = [draft.id for draft in choice.drafts(site, workspace, request)]
         following = after if after in ids else next(iter(ids), "")
         return site.render(
             request,
@@ -213,7 +228,7 @@ class _Pages:
         """Approve or reject, then on to the next draft."""
         wanted, choice, seen = request.path_params["id"], Choice.of(request), seen_in(form, "saw")
         with site.lend(request) as workspace:
-            following = _following(workspace, choice, wanted)
+            following = _following(site, workspace, request, wanted)
         try:
             match text_of(form, "do"):
                 case "approve":
@@ -300,7 +315,7 @@ class _Pages:
         typed = text_of(form, "text").replace("\r\n", "\n").replace("\r", "\n")
         if text_of(form, "strip"):
             typed = strip_hidden(typed)
-        following = _following(workspace, choice, wanted)
+        following = _following(site, workspace, request, wanted)
         is_saved = False
         try:
             draft, is_saved = workspace.review.edit(wanted, lambda body: _as_before(body, typed), seen=seen)
@@ -336,9 +351,9 @@ def age_of(at: str, now: datetime) -> str:
     return "a moment"
 
 
-def _following(workspace: Workspace, choice: Choice, wanted: str) -> str:
+def _following(site: Site, workspace: Workspace, request: Request, wanted: str) -> str:
     """The next draft that matches the filters."""
-    ids = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
+    ids = [draft.id for draft in Choice.of(request).drafts(site, workspace, request)]
     at = ids.index(wanted) if wanted in ids else -1
     return ids[at + 1] if at + 1 < len(ids) else ""
 

@@ -30,7 +30,7 @@ class SeveralPages:
         wanted = list(dict.fromkeys(request.query_params.getlist("draft")))[:ROWS]
         if request.query_params.get("all"):
             page = max(1, number_of(request, "page", 1))
-            chosen = [draft.id for draft in workspace.review.drafts(judged=True) if choice.has(draft)]
+            chosen = [draft.id for draft in choice.drafts(site, workspace, request)]
             wanted = chosen[(page - 1) * ROWS : page * ROWS]
         rows, missing = [], []
         for one in wanted:

@@ -67,8 +67,8 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
             since=workspace.today() - timedelta(days=int(query["since"])) if query["since"] else None,
             repository=query["repo"].strip(),
             verdict=query["verdict"],
-            budget=0.0 if is_typing else VERDICT_BUDGET,
-            within=MAX_SCAN_AGE_TYPING if is_typing else MAX_SCAN_AGE,
+            budget=0.0 if is_typing or not site.is_local else VERDICT_BUDGET,
+            within=site.scan_seconds or (MAX_SCAN_AGE_TYPING if is_typing else MAX_SCAN_AGE),
         )
     found = answer.hits if answer is not None else ()
     topics = workspace.files.topics([hit.path for hit in found])
@@ -84,7 +84,7 @@ def search(site: Site, workspace: Workspace, request: Request) -> Response:
         answer=answer,
         hits=hits,
         more=more,
-        stores=STORES,
+        stores=STORES if site.is_local else [store for store in STORES if store != "transcripts"],
         sinces=SINCE,
         verdicts=VERDICTS,
     )

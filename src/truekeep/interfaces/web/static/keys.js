@@ -89,7 +89,7 @@
   // News of changes: the page only says so. Asked for while somebody looks; a stream would hold a connection of six.
   const changed = document.getElementById("changed"), away = document.getElementById("away");
   if (changed && away && "news" in changed.dataset) {
-    const every = 2000; // milliseconds
+    const every = 1000 * Number(changed.dataset.seconds); // milliseconds
     let timer = 0, first = changed.dataset.news, failed = 0; // first: as memory was before the page was made
     const ask = async () => {
       clearTimeout(timer);
