@@ -23,26 +23,26 @@ class TeamVisitor:
             answer = self._post("/sign-in", {"token": token, "next": "/"})
             assert (answer.status_code, answer.headers["location"]) == (303, "/"), answer.text
 
-    def get(self, path: str, **query: str) -> Answer:
+    def get(self, path: str, /, **query: str) -> Answer:
         return self.client.get(self.base + path, params=query or None)
 
     def at(self, address: str) -> Answer:
         """An address of the server itself."""
         return self.client.get(address)
 
-    def see(self, path: str, **query: str) -> str:
+    def see(self, path: str, /, **query: str) -> str:
         """A page of the workspace; it must be there."""
         answer = self.get(path, **query)
         assert answer.status_code == 200, (path, answer.status_code, answer.text)
         return answer.text
 
-    def read(self, path: str, **query: str) -> str:
+    def read(self, path: str, /, **query: str) -> str:
         """What somebody reads on a page."""
         return shown(self.see(path, **query))
 
     def press(self, page: str, action: str, **typed: str) -> Answer:
-        """Send the form of a page that goes to an address of the workspace beginning so."""
-        target, fields = form_of(page, self.base + action)
+        """Send the form of a page that goes to an address of the workspace."""
+        target, fields = form_of(page, self.base + action, is_whole=True)
         return self._post(target, {**fields, **typed})
 
     def send(self, path: str, fields: Mapping[str, str | Sequence[str]]) -> Answer:

@@ -60,16 +60,22 @@ class Visitor:
 
     def press(self, page: str, action: str, **typed: str) -> Answer:
         """Send the form of a page that goes to an address beginning so."""
-        for target, inside in _FORM.findall(page):
-            if unescape(target).startswith(action):
-                fields: dict[str, list[str]] = {}
-                for name, value in _HIDDEN.findall(inside):
-                    fields.setdefault(unescape(name), []).append(unescape(value))
-                return self.send(unescape(target), {**fields, **typed})
-        raise AssertionError(f"no form goes to {action}")
+        target, fields = form_of(page, action)
+        return self.send(target, {**fields, **typed})
 
     def close(self) -> None:
         self.site.close()
+
+
+def form_of(page: str, action: str, *, is_whole: bool = False) -> tuple[str, dict[str, list[str]]]:
+    """The first form of a page that goes to an address beginning so (or being so), with what it carries."""
+    for target, inside in _FORM.findall(page):
+        if unescape(target).startswith(action) and not (is_whole and unescape(target).partition("?")[0] != action):
+            fields: dict[str, list[str]] = {}
+            for name, value in _HIDDEN.findall(inside):
+                fields.setdefault(unescape(name), []).append(unescape(value))
+            return unescape(target), fields
+    raise AssertionError(f"no form goes to {action}")
 
 
 def shown(page: str) -> str:

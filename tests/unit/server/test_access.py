@@ -14,6 +14,7 @@ from starlette.testclient import TestClient
 
 from tests.support.helpers import Place, a_card, a_handoff
 from tests.support.team import Team
+from tests.support.team_visitor import HOST, TeamVisitor
 from truekeep.interfaces.api.app import PREFIX, Api
 from truekeep.interfaces.api.mcp import OFFERED
 from truekeep.interfaces.api.routes import ROUTES, ApiRoute
@@ -25,6 +26,15 @@ PEOPLE = ("ada", "grace", "ida", "mary")
 WORDS = {"alpha": "quarzwald", "beta": "mondkranich", "gamma": "silberfuchs"}  # each only in its workspace
 REQUESTS = 500
 NOWHERE = "delta"
+PAGES = {  # with the role that each needs
+    "GET /": "reader", "GET /memory": "reader", "GET /memory?store=all&q=WORD": "reader",
+    "GET /memory/file/memory/cards/WORD.md": "reader", "GET /memory/file/memory/cards/WORD.md?why=1": "reader",
+    "GET /search?q=WORD": "reader", "GET /search?q=port+8443&fragment=1": "reader", "GET /history": "reader",
+    "GET /history?path=WORD": "reader", "GET /history/1": "reader", "GET /history/2": "reader", "GET /news": "reader",
+    "GET /review": "reviewer", "GET /review/bad-WORD": "reviewer", "GET /review/-/several?all=1": "reviewer",
+    "GET /audit": "owner", "POST /review/bad-WORD": "reviewer", "POST /review/bad-WORD/assign": "reviewer",
+    "POST /review/-/several": "reviewer",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -43,7 +53,8 @@ def client(team: Team, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tes
         )
         place.ingest()
         team.add(place, name)
-    with TestClient(Api(team.server(), Quotas()).app(), raise_server_exceptions=False) as client:
+    app = Api(team.server(), Quotas(), url=HOST).app()
+    with TestClient(app, base_url=HOST, raise_server_exceptions=False) as client:
         yield client
 
 
@@ -151,6 +162,52 @@ def test_hits_come_from_the_workspace_alone(team: Team, client: TestClient) -> N
                     assert is_error == (tool == "memory_write" and not may_write), answer.text
                 for other in set(SPACES) - {space}:
                     assert WORDS[other] not in answer.text
+
+
+def test_every_page_tells_only_what_the_person_may_see(team: Team, client: TestClient) -> None:
+    """The same model over the pages, with sessions in place of tokens."""
+    dice = random.Random(51)
+    model = Model(team, dice)
+    people = [(token, TeamVisitor(client.app, token[0])) for token in model.tokens if not token[4]]  # type: ignore[arg-type]
+    hidden: dict[TeamVisitor, set[tuple[int, str]]] = {visitor: set() for _, visitor in people}
+    seen: set[str] = set()
+    for _ in range(REQUESTS):
+        token, visitor = dice.choice(people)
+        space, asked = dice.choice((*SPACES, NOWHERE)), dice.choice(list(PAGES))
+        word = WORDS[dice.choice(SPACES)]
+        address = f"/workspaces/{space}{asked.partition(' ')[2].replace('WORD', word)}"
+        if asked.startswith("POST"):
+            answer = visitor._post(address, {"csrf": "x", "do": "approve", "to": "ada"})
+        else:
+            answer = visitor.at(address)
+        role = model.role(token, space)
+        if not role:
+            hidden[visitor].add((answer.status_code, answer.text))
+        elif ROLES.index(role) < ROLES.index(PAGES[asked]):
+            assert answer.status_code == 403, (address, role)
+        else:
+            expected = (400,) if asked.startswith("POST") else (200, 303, 404)
+            assert answer.status_code in expected, (
+                address,
+                answer.text,
+            )
+            seen.add(asked)
+        told = answer.text
+        for other in SPACES:
+            if other != space or not role:
+                assert WORDS[other] not in told or WORDS[other] == word, (address, told)
+            if other != space or not role:
+                assert f">{other}<" not in told
+                assert f"/workspaces/{other}" not in told
+        if not role or ROLES.index(role) < ROLES.index("reviewer"):
+            assert "previous instructions" not in told, "a draft"
+    assert all(len(answers) == 1 for answers in hidden.values() if answers), "hidden and missing are the same"
+    assert {status for answers in hidden.values() for status, _ in answers} == {404}
+    assert seen == set(PAGES)
+    for token, visitor in people:
+        listed = visitor.at("/").text
+        for space in SPACES:
+            assert (f"/workspaces/{space}/" in listed) == bool(model.role(token, space))
 
 
 def test_the_database_is_a_wall_of_its_own(team: Team, client: TestClient) -> None:

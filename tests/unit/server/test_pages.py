@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,9 +34,9 @@ def server(team: Team, place: Place) -> TeamServer:
 
 
 @pytest.fixture
-def app(server: TeamServer) -> Iterator[Starlette]:
+def app(server: TeamServer) -> Starlette:
     server.start()
-    yield Api(server, Quotas(), url=HOST).app()
+    return Api(server, Quotas(), url=HOST).app()
 
 
 def visit(team: Team, app: Starlette, account: str) -> TeamVisitor:
@@ -218,7 +217,7 @@ def test_assignees(team: Team, server: TeamServer, app: Starlette) -> None:
     done = grace.press(grace.see(f"/review/{one}", assignee="grace"), f"/review/{one}", do="approve")
     assert "assignee=grace" in done.headers["location"], "the filter stays"
     acts = visit(team, app, "ida").read("/audit")
-    assert re.search(r"ida assigned draft second-\S+ ; to grace", acts)
+    assert re.search(r"ida assigned to grace ?; draft second-", acts)
 
 
 def _csrf(page: str) -> str:
