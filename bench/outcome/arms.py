@@ -21,17 +21,28 @@ class Name(NamedTuple):
     text: str
     fact: Fact
     verdict: Mapping[str, Any] | None  # truekeep's, of this name in this hit
+    path: str = ""  # the memory file and the line that name it
+    line: str = ""
+
+
+class Read(NamedTuple):
+    """What an agent reads of an answer."""
+
+    names: list[Name]
+    characters: int
+    told: int  # characters of what truekeep says below the hits
 
 
 @dataclass(slots=True)
 class Count:
-    """What came of the names that an agent met."""
+    """What came of the names that an agent met; `judge_act` says which of these one name is."""
 
     false: int = 0  # acted on although it is gone, or on the old place of what moved
     true: int = 0  # acted on, and it is so
     withheld: int = 0  # not acted on although it is so
     spared: int = 0  # not acted on, and it is not so
     arrived: int = 0  # moved, and acted on at the new place
+    moved: int = 0  # all that moved, whatever was done
     read: int = 0  # characters
 
     def add(self, other: Count) -> None:
@@ -43,27 +54,37 @@ def known_names(facts: Sequence[Fact]) -> dict[str, Fact]:
     return {fact.text: fact for fact in facts if fact.kind in KINDS and "base name" not in fact.flags}
 
 
-def names_of(answer: Mapping[str, Any], known: Mapping[str, Fact]) -> tuple[list[Name], int]:
-    """The names in the first characters of an answer, each once, and how many characters these are."""
+def read_answer(answer: Mapping[str, Any], known: Mapping[str, Fact]) -> Read:
+    """The names in the first characters of an answer, each once."""
     found: dict[str, Name] = {}
-    left = READ
+    left, told = READ, 0
     for hit in answer["hits"]:
         text = hit["text"][:left]
         left -= len(text)
+        told += sum(len(line) for line in _told_lines(hit))
         for name in _names_of_hit(text, hit, known):
             found.setdefault(name.text, name)
         if left <= 0:
             break
-    return list(found.values()), READ - left
+    return Read(list(found.values()), READ - left, told)
+
+
+def _told_lines(hit: Mapping[str, Any]) -> Iterator[str]:
+    """What MCP's `memory_search` adds to a hit."""
+    for verdict in hit.get("verdicts") or ():
+        if verdict["verdict"] in ("gone", "moved", "changed"):
+            yield f"Check {verdict['verdict']}: {verdict['text']}: {verdict.get('why') or ''}\n"
 
 
 def _names_of_hit(text: str, hit: Mapping[str, Any], known: Mapping[str, Fact]) -> Iterator[Name]:
     lines = text.split("\n")
-    verdicts = {_plain(verdict["text"]): verdict for verdict in hit.get("verdicts") or ()}
+    verdicts: dict[str, Mapping[str, Any]] = {}
+    for verdict in hit.get("verdicts") or ():
+        verdicts.setdefault(_plain(verdict["text"]), verdict)
     for at, span in (*iter_spans(lines), *iter_paths(lines), *_iter_words(lines)):
         fact = known.get(span) or known.get(_plain(span))
         if fact is not None and is_told(fact, span) and not is_of_other_times(lines[at - 1]):
-            yield Name(_plain(span), fact, verdicts.get(_plain(span)))
+            yield Name(_plain(span), fact, verdicts.get(_plain(span)), hit.get("path", ""), lines[at - 1])
 
 
 def _iter_words(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -110,17 +131,15 @@ def plain_check(world: World) -> Callable[[Name], str]:
     return check
 
 
-def judge_act(name: Name, acted_on: str) -> Count:
+def judge_act(name: Name, acted_on: str) -> str:
+    """Which field of `Count` it adds to."""
     fact = name.fact
     if fact.verdict == TRUE:
-        return Count(true=1) if acted_on == name.text else Count(withheld=1)
+        return "true" if acted_on == name.text else "withheld"
     if acted_on == WITHHELD:
-        return Count(spared=1)
-    if (
-        fact.verdict == MOVED
-        and acted_on != name.text
-        and re.split(r":\d|#L", acted_on)[0] == fact.where.partition(":")[0]
-    ):
-        return Count(arrived=1)
+        return "spared"
+    place = re.split(r":\d|#L", acted_on)[0]
+    if fact.verdict == MOVED and acted_on != name.text and place == fact.where.partition(":")[0]:
+        return "arrived"
     assert fact.verdict in (MOVED, GONE)
-    return Count(false=1)
+    return "false"

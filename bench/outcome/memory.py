@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from bench.truth.documents import read_documents
 from bench.truth.git import Git
@@ -19,6 +22,11 @@ ASKED_WITHIN = 3 * MONTH  # after the world's commit: what people worked on next
 _PREFIX = re.compile(r"^(\[[^\]]*\]|\w+(\([^)]*\))?!?:)\s*")
 _SUFFIX = re.compile(r"\s*(\(#\d+\)|#\d+)\s*$")
 _MERGE = re.compile(r"^(merge|revert|bump|release|v?\d+\.\d+|chore\(deps|build\(deps|update dependency)", re.IGNORECASE)
+
+
+class Question(NamedTuple):
+    source: str  # commit or issue: whose words these are
+    text: str
 
 
 def write_memory(judge: Judge, repository: str, folder: Path) -> None:
@@ -49,12 +57,28 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def questions(git: Git, world: str, newest: str) -> list[str]:
+def questions(git: Git, world: str, newest: str) -> list[Question]:
     """Subjects of commits after the world's, in the words of their authors: what an agent is asked to do next."""
     until = git.when(world) + ASKED_WITHIN
     text = git.run("log", "--no-merges", f"--until={until}", "--format=%s", f"{world}..{newest}")
-    found = dict.fromkeys(subjects_as_questions(text.splitlines()))
-    return sorted(found, key=lambda one: hashlib.sha256(one.encode()).digest())[:QUESTIONS]
+    return [Question("commit", one) for one in sample(subjects_as_questions(text.splitlines()))]
+
+
+def issue_questions(path: Path, world: int) -> list[Question]:
+    """Titles of the issues that were opened after the world's commit; the README says how to make the file."""
+    if not path.exists():
+        return []
+    rows = json.loads(path.read_text(encoding="utf-8"))
+    titles = [row["title"] for row in rows if 0 < seconds(row["createdAt"]) - world <= ASKED_WITHIN]
+    return [Question("issue", one) for one in sample(subjects_as_questions(titles))]
+
+
+def sample(texts: Iterable[str]) -> list[str]:
+    return sorted(dict.fromkeys(texts), key=lambda one: hashlib.sha256(one.encode()).digest())[:QUESTIONS]
+
+
+def seconds(time: str) -> float:
+    return datetime.fromisoformat(time).replace(tzinfo=UTC).timestamp()
 
 
 def subjects_as_questions(subjects: Sequence[str]) -> Iterator[str]:

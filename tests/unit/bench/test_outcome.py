@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from bench.outcome.arms import READ, WITHHELD, Count, Name, as_written, by_truekeep, judge_act, known_names, names_of
+from bench.outcome.arms import READ, WITHHELD, Name, as_written, by_truekeep, judge_act, known_names, read_answer
 from bench.outcome.memory import subjects_as_questions
 from bench.truth.judge import GONE, MOVED, TRUE, Fact
 
@@ -17,18 +17,18 @@ ELSEWHERE = Fact("path", "app/old.py", MOVED, "app/new.py")
 @pytest.mark.parametrize(
     ("fact", "acted_on", "expected"),
     [
-        (THERE, "app/carts.py", Count(true=1)),
-        (THERE, WITHHELD, Count(withheld=1)),
-        (THERE, "lib/carts.py", Count(withheld=1)),
-        (LOST, "merge_carts", Count(false=1)),
-        (LOST, WITHHELD, Count(spared=1)),
-        (ELSEWHERE, "app/old.py", Count(false=1)),
-        (ELSEWHERE, "app/new.py:12", Count(arrived=1)),
-        (ELSEWHERE, "app/other.py", Count(false=1)),
-        (ELSEWHERE, WITHHELD, Count(spared=1)),
+        (THERE, "app/carts.py", "true"),
+        (THERE, WITHHELD, "withheld"),
+        (THERE, "lib/carts.py", "withheld"),
+        (LOST, "merge_carts", "false"),
+        (LOST, WITHHELD, "spared"),
+        (ELSEWHERE, "app/old.py", "false"),
+        (ELSEWHERE, "app/new.py:12", "arrived"),
+        (ELSEWHERE, "app/other.py", "false"),
+        (ELSEWHERE, WITHHELD, "spared"),
     ],
 )
-def test_git_judges_what_was_acted_on(fact: Fact, acted_on: str, expected: Count) -> None:
+def test_git_judges_what_was_acted_on(fact: Fact, acted_on: str, expected: str) -> None:
     assert judge_act(Name(fact.text, fact, None), acted_on) == expected
 
 
@@ -39,26 +39,26 @@ def answer(*hits: str, **verdicts: str) -> dict[str, Any]:
 
 def test_names_are_read_once_and_only_in_the_first_characters() -> None:
     known = known_names([THERE, LOST])
-    names, read = names_of(answer("`merge_carts()` is in `app/carts.py`.", "Again `app/carts.py`."), known)
+    names, read, _ = read_answer(answer("`merge_carts()` is in `app/carts.py`.", "Again `app/carts.py`."), known)
     assert [name.text for name in names] == ["merge_carts", "app/carts.py"]
     assert read < READ
-    names, read = names_of(answer("x" * READ, "`app/carts.py` is too far down."), known)
+    names, read, _ = read_answer(answer("x" * READ, "`app/carts.py` is too far down."), known)
     assert (names, read) == ([], READ)
 
 
 def test_names_without_marks_count() -> None:
-    names, _ = names_of(answer("merge_carts loses the last item; merging is slow"), known_names([LOST]))
+    names, _, _ = read_answer(answer("merge_carts loses the last item; merging is slow"), known_names([LOST]))
     assert [name.text for name in names] == ["merge_carts"]
 
 
 def test_lines_about_other_times_are_left_out() -> None:
-    assert names_of(answer("`merge_carts()` was removed."), known_names([LOST]))[0] == []
+    assert read_answer(answer("`merge_carts()` was removed."), known_names([LOST]))[0] == []
 
 
 def test_verdicts_decide_what_is_acted_on() -> None:
     known = known_names([LOST, ELSEWHERE])
     hit = answer("`merge_carts()` and `app/old.py`", **{"merge_carts": "gone", "app/old.py": "moved"})
-    names, _ = names_of(hit, known)
+    names, _, _ = read_answer(hit, known)
     assert [as_written(name) for name in names] == ["merge_carts", "app/old.py"]
     assert [by_truekeep(name) for name in names] == [WITHHELD, "app/new.py"]
 
