@@ -17,15 +17,17 @@ from bench.truth.judge import Judge
 
 COMMITS = 300  # messages before that time
 QUESTIONS = 24
+PROBLEM = 300  # characters of the description of an issue
 MONTH = 2_629_800  # seconds
 ASKED_WITHIN = 3 * MONTH  # after the world's commit: what people worked on next
 _PREFIX = re.compile(r"^(\[[^\]]*\]|\w+(\([^)]*\))?!?:)\s*")
 _SUFFIX = re.compile(r"\s*(\(#\d+\)|#\d+)\s*$")
+_CLOSES = re.compile(r"(?i)\b(fix(e[sd])?|close[sd]?|resolve[sd]?):?\s+(\S*)#\d+")
 _MERGE = re.compile(r"^(merge|revert|bump|release|v?\d+\.\d+|chore\(deps|build\(deps|update dependency)", re.IGNORECASE)
 
 
 class Question(NamedTuple):
-    source: str  # commit or issue: whose words these are
+    source: str  # commit, report or issue: whose words these are
     text: str
 
 
@@ -58,10 +60,27 @@ def _write(path: Path, text: str) -> None:
 
 
 def questions(git: Git, world: str, newest: str) -> list[Question]:
-    """Subjects of commits after the world's, in the words of their authors: what an agent is asked to do next."""
+    """What people did in the months after the world's commit, in their words: what an agent is asked to do next."""
     until = git.when(world) + ASKED_WITHIN
-    text = git.run("log", "--no-merges", f"--until={until}", "--format=%s", f"{world}..{newest}")
-    return [Question("commit", one) for one in sample(subjects_as_questions(text.splitlines()))]
+    text = git.run("log", "--no-merges", f"--until={until}", "--format=%B%x01", f"{world}..{newest}")
+    messages = [message.strip() for message in text.split("\1") if message.strip()]
+    subjects = [message.partition("\n")[0] for message in messages]
+    return [
+        *(Question("commit", one) for one in sample(subjects_as_questions(subjects))),
+        *(Question("report", one) for one in sample(filter(None, map(reported_problem, messages)))),
+    ]
+
+
+def reported_problem(message: str) -> str | None:
+    """How a commit that closes an issue describes it: the first paragraph of its message, if that is prose."""
+    _, _, body = message.partition("\n")
+    if not _CLOSES.search(body):
+        return None
+    for paragraph in re.split(r"\n\s*\n", body.strip()):
+        text = " ".join(paragraph.split())
+        if len(_CLOSES.sub("", text).split()) >= 8 and not re.match(r"[-*#>|`<]|[\w-]+: ", text):
+            return text[:PROBLEM].strip()
+    return None
 
 
 def issue_questions(path: Path, world: int) -> list[Question]:

@@ -31,6 +31,12 @@ from bench.truth.world import World
 
 MONTHS = (3, 6, 12, 24)
 ARMS = ("believed", "plain check", "truekeep")
+SOURCES = {
+    "all": "all of them",
+    "commit": "subjects of later commits",
+    "report": "issues, as the commits that close them describe them",
+    "issue": "titles of later issues",
+}
 HEADERS = ("", "months", "names", "false", "95 %", "true", "withheld", "95 %", "moved", "arrived", "characters")
 ROUNDS = 2_000  # resamplings of the repositories
 ASKING = "import sys; from bench.outcome.ask import main; main(sys.argv[1])"
@@ -204,12 +210,13 @@ class Agent:
 def show(results: Sequence[Result]) -> None:
     for half in dict.fromkeys(one.half for one in results):
         some = [one for one in results if one.half == half]
-        for source in ("commit", "issue"):
+        for source, said in SOURCES.items():
             counts = [count_acts(one.answers, source) for one in some]
             if any(counts):
-                print(f"\n{half}: {len(some)} repositories, questions in the words of later {source}s")
+                asked = sum(source in ("all", answer["source"]) for one in some for answer in one.answers)
+                print(f"\n{half}: {len(some)} repositories, {asked:,} questions, {said}")
                 table(HEADERS, list(rows(counts)))
-                if half == "report" and source == "commit":
+                if half == "report" and source == "all":
                     promise(counts)
 
 
@@ -221,7 +228,7 @@ def count_acts(answers: Sequence[Answer], source: str) -> Counts:
     """What each arm did at each age, for one repository."""
     found: Counts = {}
     for answer in answers:
-        if answer["source"] != source:
+        if source not in ("all", answer["source"]):
             continue
         for arm in ARMS:
             count = Count(read=answer["read"] + (answer["told"] if arm == "truekeep" else 0))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
-from bench.outcome.arms import READ, WITHHELD, Name, as_written, by_truekeep, judge_act, known_names, read_answer
-from bench.outcome.memory import subjects_as_questions
+from bench.outcome.arms import READ, WITHHELD, Count, Name, as_written, by_truekeep, judge_act, known_names, read_answer
+from bench.outcome.memory import issue_questions, reported_problem, subjects_as_questions
+from bench.outcome.run import ARMS, count_acts, keep_answers
 from bench.truth.judge import GONE, MOVED, TRUE, Fact
 
 THERE = Fact("path", "app/carts.py", TRUE)
@@ -71,3 +75,41 @@ def test_questions_are_subjects_without_their_marks() -> None:
         "v1.2.3 is out now again",
     ]
     assert list(subjects_as_questions(subjects)) == ["keep carts after a restart"]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "Keep carts\n\nCarts were lost after a restart, which nobody\nsaw in the logs.\n\nFixes #12",
+            "Carts were lost after a restart, which nobody saw in the logs.",
+        ),
+        ("Keep carts\n\nFixes: #12", None),
+        ("Keep carts\n\nNobody saw it in the logs of the last month or so.", None),
+        ("Keep carts\n\n- a list of all that was done in here\n\nCloses org/shop#12", None),
+    ],
+)
+def test_a_commit_that_closes_an_issue_describes_it(message: str, expected: str | None) -> None:
+    assert reported_problem(message) == expected
+
+
+def test_issues_of_the_next_months_are_questions(tmp_path: Path) -> None:
+    rows = [
+        {"title": "Carts are lost after a restart", "createdAt": "2026-02-01T10:00:00Z"},
+        {"title": "Carts were lost long before that", "createdAt": "2025-12-01T10:00:00Z"},
+    ]
+    path = tmp_path / "acme+shop.issues.json"
+    path.write_text(json.dumps(rows))
+    asked = issue_questions(path, int(datetime(2026, 1, 1, tzinfo=UTC).timestamp()))
+    assert asked == [("issue", "Carts are lost after a restart")]
+    assert issue_questions(tmp_path / "none.json", 0) == []
+
+
+def test_results_are_kept_and_not_made_again(tmp_path: Path) -> None:
+    names = [{"fact": ["gone"], "acts": dict.fromkeys(ARMS, "false") | {"truekeep": "spared"}}]
+    answers = [{"months": 3, "source": "commit", "read": 10, "told": 2, "names": names}]
+    assert keep_answers(tmp_path, "acme/shop", lambda: iter(answers)) == answers
+    assert keep_answers(tmp_path, "acme/shop", lambda: iter(())) == answers
+    counts = count_acts(answers, "commit")
+    assert counts["believed", 0] == Count(false=1, read=10)
+    assert counts["truekeep", 3] == Count(spared=1, read=12)
