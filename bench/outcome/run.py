@@ -120,7 +120,7 @@ def measure(repository: str, clone: Path, issues: Path) -> Iterator[Answer]:
             git.run("checkout", "--quiet", "--force", "--detach", later)
             git = old.git = Git(checkout)  # what it remembers is of another commit
             judge = Judge(old, World(git, "HEAD", base / f"new-{months}"), f"outcome/1:{months}")
-            known = known_names(list(judge.facts()))
+            known = known_names(list(judge.name_facts()))
             agent = Agent(base / f"memory-{months}", checkout)
             write_memory(judge, repository, agent.workspace)
             agent.prepare()

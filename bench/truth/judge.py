@@ -57,16 +57,20 @@ class Judge:
         self.judged = self.judge_definitions()
 
     def facts(self) -> Iterator[Fact]:
+        yield from self.name_facts()
+        yield from self.statement_facts()
+        yield from self.listed_facts("script", self.old.scripts, self.new.scripts)
+        yield from self.listed_facts("package", self.old.packages, self.new.packages)
+        yield from self.commit_facts()
+
+    def name_facts(self) -> Iterator[Fact]:
+        """Of paths, symbols, flags and variables: what a sentence may name alone."""
         yield from self.files.values()
         yield from self.base_name_facts()
         yield from self.directory_facts()
         yield from self.symbol_facts()
-        yield from self.statement_facts()
         yield from self.word_facts("flag", self.old.flags, self.new.flags, spell_flag)
         yield from self.word_facts("env", self.old.environment, self.new.environment, lambda name: {name})
-        yield from self.listed_facts("script", self.old.scripts, self.new.scripts)
-        yield from self.listed_facts("package", self.old.packages, self.new.packages)
-        yield from self.commit_facts()
 
     def drop(self, kind: str, reason: str) -> None:
         self.dropped[kind, reason] += 1
