@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 TESTS  := $(shell expr $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1) + 1)  # workers: some of them always wait for a disk or a process
 
-.PHONY: all demo check test harnesses lint bench docs shown shots recording walk site package deb constraints clean
+.PHONY: all demo check test harnesses lint bench docs shown shots recording walk site claims package deb constraints clean
 all: lint test
 
 $(BIN)/python:
@@ -60,6 +60,9 @@ walk: $(VENV)/.ready-dev  # docs/walk.md, from a walk through all of it; `make h
 site: $(VENV)/.ready-dev  # the documentation as a website, in build/site; every link is followed
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[site]'
 	@$(BIN)/python -m tools.docs_site
+
+claims: $(VENV)/.ready-run  # what our own documents say about this repository, checked by truekeep
+	@$(BIN)/truekeep check
 
 package: $(VENV)/.ready-dev  # the wheel and the sdist, in dist/; checked, and installed from the package index
 	@rm -rf dist

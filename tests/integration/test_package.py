@@ -265,10 +265,61 @@ def test_man_finds_the_page(beside: Path) -> None:
     assert run("man", "-M", shared, "-w", "truekeep").strip() == str(shared / "man1" / "truekeep.1")
 
 
-@pytest.mark.skipif(not os.environ.get("TRUEKEEP_TEST_INDEX"), reason="asks the package index; `make package` does")
+asks_index = pytest.mark.skipif(
+    not os.environ.get("TRUEKEEP_TEST_INDEX"), reason="asks the package index; `make package` does"
+)
+
+
+@asks_index
 def test_it_installs_from_an_index(built: tuple[Path, Path], tmp_path: Path, commit: str) -> None:
     _, program = installed(tmp_path / "venv", built[0])
     five_minutes(program, tmp_path / "home", commit)
+
+
+@asks_index
+@pytest.mark.parametrize(
+    ("install", "uninstall"),
+    [
+        pytest.param(("uv", "tool", "install"), ("uv", "tool", "uninstall"), marks=pytest.mark.needs("uv"), id="uv"),
+        pytest.param(("pipx", "install"), ("pipx", "uninstall"), marks=pytest.mark.needs("pipx"), id="pipx"),
+    ],
+)
+def test_it_installs_as_a_tool_in_a_new_home(
+    install: tuple[str, ...], uninstall: tuple[str, ...], built: tuple[Path, Path], own_home: Path, commit: str
+) -> None:
+    """And goes away again, with the memory left as it is."""
+    run(*install, "--python", Path(sys.executable).resolve(), built[0], HOME=str(own_home))
+    program = own_home / ".local" / "bin" / "truekeep"
+    five_minutes(program, own_home, commit)
+    run(*uninstall, "truekeep", HOME=str(own_home))
+    assert not program.exists()
+    assert list((own_home / ".openclaw" / "workspace" / "memory").rglob("*.md"))
+
+
+@asks_index
+@pytest.mark.needs("dpkg-deb", "debootstrap")
+@pytest.mark.skipif(os.geteuid() != 0, reason="a chroot needs root")
+def test_the_debian_package_works_in_a_new_system(tmp_path: Path) -> None:
+    from tools.deb import build_package
+
+    (tmp_path / "build").mkdir()
+    package = build_package(tmp_path / "build", tmp_path / "dist")
+    system = tmp_path / "system"
+    codename = re.search(r"^VERSION_CODENAME=(\w+)", Path("/etc/os-release").read_text(), re.MULTILINE)
+    assert codename
+    run("debootstrap", "--variant=minbase", "--include=python3,git,man-db", codename[1], system)
+    shutil.copy2(package, system / "tmp")
+    run("chroot", system, "dpkg", "-i", f"/tmp/{package.name}")
+    program = tmp_path / "truekeep"
+    program.write_text(
+        f'#!/bin/sh\nexec chroot {system} env -C "${{PWD#{system}}}" HOME="${{HOME#{system}}}" truekeep "$@"\n'
+    )
+    program.chmod(0o755)
+    five_minutes(program, system / "root", run("git", "-C", ROOT, "rev-parse", "HEAD").strip())
+    assert run("chroot", system, "man", "-w", "truekeep").startswith("/usr/share/man/man1/truekeep.1")
+    run("chroot", system, "dpkg", "--remove", "truekeep")
+    assert not (system / "opt/truekeep").exists()
+    assert list((system / "root/.openclaw/workspace/memory").rglob("*.md"))
 
 
 # --- Extras ---------------------------------------------------------------------------------------------------------
