@@ -72,7 +72,7 @@ def read_answer(answer: Mapping[str, Any], known: Mapping[str, Fact]) -> Read:
 def _told_lines(hit: Mapping[str, Any]) -> Iterator[str]:
     """What MCP's `memory_search` adds to a hit."""
     for verdict in hit.get("verdicts") or ():
-        if verdict["verdict"] in ("gone", "moved", "changed"):
+        if is_refuted(verdict) or verdict["verdict"] == "changed":
             yield f"Check {verdict['verdict']}: {verdict['text']}: {verdict.get('why') or ''}\n"
 
 
@@ -110,11 +110,14 @@ def as_written(name: Name) -> str:
 
 def by_truekeep(name: Name) -> str:
     verdict = name.verdict or {}
-    if verdict.get("verdict") == "gone":
-        return WITHHELD
-    if verdict.get("verdict") == "moved":
-        return str(verdict.get("place") or WITHHELD)
-    return name.text
+    if not is_refuted(verdict):
+        return name.text
+    return WITHHELD if verdict["verdict"] == "gone" else str(verdict.get("place") or WITHHELD)
+
+
+def is_refuted(verdict: Mapping[str, Any]) -> bool:
+    """Whether truekeep tells the reader that it is so no more: an alarm, or what became of it since a log's day."""
+    return verdict.get("verdict") in ("gone", "moved") or verdict.get("reason") == "of-its-day"
 
 
 def plain_check(world: World) -> Callable[[Name], str]:

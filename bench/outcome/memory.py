@@ -40,7 +40,7 @@ def write_memory(judge: Judge, repository: str, folder: Path) -> None:
         name = document.path.rpartition(".")[0].replace("/", "-")
         _write(folder / "memory" / "documents" / f"{name}.md", front + "\n".join(document.lines) + "\n")
     for log_day, entries in _logs(git, commit).items():
-        text = f"# {log_day}\n\n## github.com/{repository}\n\n" + "".join(entries)
+        text = f"---\nrepository: github.com/{repository}\n---\n\n# {log_day}\n\n" + "".join(entries)
         _write(folder / "memory" / f"{log_day}.md", text)
 
 

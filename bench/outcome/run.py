@@ -146,7 +146,7 @@ def describe(name: Name, acts: Sequence[Callable[[Name], str]]) -> dict[str, Any
         "line": name.line,
         "kind": fact.kind,
         "fact": [fact.verdict, fact.where, fact.why],
-        "verdict": [verdict.get(key, "") for key in ("verdict", "place", "why")],
+        "verdict": [verdict.get(key, "") for key in ("verdict", "reason", "place", "why")],
         "acts": {arm: judge_act(name, act(name)) for arm, act in zip(ARMS, acts, strict=True)},
     }
 
@@ -166,7 +166,7 @@ def copy_clone(clone: Path, world: Path, repository: str) -> str:
 
 
 def first_time(git: Git, newest: str) -> int:
-    return min(git.when(commit) for commit in git.run("rev-list", "--max-parents=0", newest).split())
+    return git.when(git.run("rev-list", "--first-parent", newest).split()[-1])
 
 
 class Agent:

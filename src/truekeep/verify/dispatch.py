@@ -37,7 +37,7 @@ from truekeep.verify.section_links import check_section
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
 from truekeep.verify.tree_claims import TREE_REASONS, check_tree_entry, is_in_tree
-from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, Verdict, unverifiable
+from truekeep.verify.verdict import CHANGED, GONE, GONE_BEFORE, MOVED, OF_ITS_DAY, Verdict, unverifiable
 from truekeep.verify.workspace_scope import keep_claims_about
 
 _SYMBOLS = ("symbol", "method", "env", "flag")
@@ -50,7 +50,7 @@ _MARKED_NAME_ENDINGS = (
     ".cljs",
     ".cljc",
 )  # languages whose names may end in ? or !
-_OF_ITS_DAY = re.compile(  # files and folders of records and plans
+_PATH_OF_ITS_DAY = re.compile(  # files and folders of records and plans
     r"(?:^|/|[-_.])(?:archives?|archived|history|backups?|snapshots?|plans?|proposals?|audits?|incidents?|meetings?"
     r"|receipts?|retros?|post-?mortems?|changelog)(?:/|[-_.])|(?:^|/)(?:daily|journals?|logs?|reports?|sprints?)/"
     r"|(?:^|/)20\d\d-\d\d-\d\d[^/]*\Z|[-_.](?:summary|completed?|report|results?)\.md\Z",
@@ -141,9 +141,10 @@ def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | Non
         return verdict
     if world.is_home and question.claim.is_weak and question.claim.kind in _OFTEN_OF_OTHERS:
         return None
-    if world.is_home and _tells_of_its_day(question, verdict):
+    is_log_entry = is_log(question.memory) and not world.options.are_documents
+    if is_log_entry or (world.is_home and _tells_of_its_day(question, verdict)):
         why = f"{verdict.why}; a log tells of its day"
-        return unverifiable(question, "of-its-day", why, place=verdict.place)
+        return unverifiable(question, OF_ITS_DAY, why, place=verdict.place)
     written = world.line_dates.written_at(question)
     removed = world.past.time_of(verdict.commit) if verdict.commit else 0
     if written is None or not removed or written <= removed:
@@ -163,7 +164,7 @@ def _tells_of_its_day(question: Question, verdict: Verdict) -> bool:
     A dated document tells of its day, too; but of a path that was only renamed, its readers need the new one.
     """
     path = question.memory
-    if is_log(path) or _OF_ITS_DAY.search(path) or question.subject.is_dated:
+    if is_log(path) or _PATH_OF_ITS_DAY.search(path) or question.subject.is_dated:
         return True
     if verdict.verdict == MOVED and _says_new_place(question, verdict):
         return True

@@ -67,10 +67,16 @@ class MemoryReader:
 
     def _read(self, location: str, shown: str) -> MemoryText | None:
         memory = read_memory(location, shown)
-        is_document = store_of(shown) == "documents" and not is_outside(shown)
-        if memory is None or memory.origin.repository or not is_document:
+        store = store_of(shown)
+        if memory is None or memory.origin.repository or store not in ("documents", "logs") or is_outside(shown):
             return memory
-        return memory._replace(lines=self._origins.of_document(shown, memory.text))
+        lines = self._origins.of_document(shown, memory.text)
+        if store == "documents":
+            return memory._replace(lines=lines)
+        if not any(line.repository for line in lines):
+            return memory
+        day = memory.origin.written_at  # of a log's lines it is the day in its name
+        return memory._replace(lines=tuple(line._replace(written_at=day) for line in lines))
 
     def files(self, wanted: Sequence[str]) -> Iterator[tuple[MemoryText, bool]]:
         """The named Markdown files, in the workspace or elsewhere; and whether each is a memory of the workspace."""

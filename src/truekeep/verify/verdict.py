@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 CONFIRMED, MOVED, CHANGED, GONE, UNVERIFIABLE = VERDICTS = ("confirmed", "moved", "changed", "gone", "unverifiable")
 
 GONE_BEFORE = "gone-before"  # the reason if the line was written after the removal
+OF_ITS_DAY = "of-its-day"  # the reason if a log or another record of a day says it
 # Reasons for a name that is gone: what the code had when it had the name.
 REMOVED, REMOVED_VALUE, NO_LONGER_USED = "removed", "removed-value", "no-longer-used"
 PACKAGE_LEFT = "package-left"  # nothing of the folder at the top that had it is here any more
@@ -46,6 +47,11 @@ class Verdict(NamedTuple):
     @property
     def is_rot(self) -> bool:
         return self.verdict in (MOVED, GONE)
+
+    @property
+    def is_outlived(self) -> bool:
+        """Whether it was so on the day that a log tells of, and is not so any more: no alarm, but readers are told."""
+        return self.reason == OF_ITS_DAY
 
 
 class Evidence(TypedDict, total=False):

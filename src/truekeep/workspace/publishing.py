@@ -217,10 +217,12 @@ def _origins(workspace: Workspace, choice: PublicationChoice) -> dict[str, list[
     """The repository and time of each line, for those of the memories of which only the ledger knows it."""
     ledger = workspace.context.ledger
     listed = sorted(choice.published)
-    documents = [path for path in listed if store_of(path) == "documents" and ledger.last_digest(path) is not None]
+    written = [
+        path for path in listed if store_of(path) in ("documents", "logs") and ledger.last_digest(path) is not None
+    ]
     repaired = ledger.last_repairs([path for path in listed if store_of(path) == "cards"])
     found: dict[str, list[object]] = {}
-    for memory in workspace.verification.reader.read_all([*documents, *repaired]):
+    for memory in workspace.verification.reader.read_all([*written, *repaired]):
         if any(line != LineOrigin() for line in memory.lines):
             found[memory.path] = [digest_text(memory.text), list(memory.origin), [list(line) for line in memory.lines]]
     return shared_origins(found, choice)

@@ -191,6 +191,8 @@ def _render_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> Iterator[st
         if verdict.verdict in _VERDICT_COLOURS:
             word = style(verdict.verdict, fg=_VERDICT_COLOURS[verdict.verdict])
             yield f"   {word} {clip(verdict.claim.shown, 60)}: {verdict.why}"
+        elif verdict.is_outlived:
+            yield f"   {style('since then', fg='yellow')} {clip(verdict.claim.shown, 60)}: {verdict.why}"
     if confirmed := sum(verdict.verdict == "confirmed" for verdict in verdicts):
         yield style(f"   {confirmed} of {len(verdicts)} claims confirmed by the current code", fg="green", dim=True)
 
@@ -218,9 +220,10 @@ def get(opened: Workspace, path: str, first: int | None, lines: int | None) -> N
 def _render_excerpt(excerpt: Excerpt) -> Iterator[Shown]:
     yield MultilineText(excerpt.text)
     for verdict in excerpt.verdicts:
-        if verdict.verdict in _VERDICT_COLOURS:
+        if verdict.verdict in _VERDICT_COLOURS or verdict.is_outlived:
+            word = "since then" if verdict.is_outlived else verdict.verdict
             what = f"line {verdict.claim.line}: {clip(verdict.claim.shown, 60)}: {verdict.why}"
-            yield Aside(style(f"{verdict.verdict} {what}", fg="yellow"))
+            yield Aside(style(f"{word} {what}", fg="yellow"))
     tail = f"{excerpt.path} · {excerpt.store} · {shown_age(excerpt.age_days)}"
     if excerpt.next:
         tail += f" · lines {excerpt.first} to {excerpt.last} of {excerpt.total}, go on with --from {excerpt.next}"

@@ -194,7 +194,13 @@ def told_verdict(verdict: Verdict) -> str:
 
 def _told_verdicts(verdicts: Sequence[Verdict], unchecked: str) -> str:
     """Below the quotation, in our own words: what of it does not hold, and how much does."""
-    lines = [f"Check {told_verdict(item)}" for item in verdicts if item.verdict in ("gone", "moved", "changed")][:12]
+    lines = [f"Check {told_verdict(item)}" for item in verdicts if item.verdict in ("gone", "moved", "changed")]
+    lines += [
+        f"Since then: {one_line(item.claim.shown, 120)}: {one_line(item.why, 250)}"
+        for item in verdicts
+        if item.is_outlived
+    ]
+    lines = lines[:12]
     holds = sum(item.verdict == "confirmed" for item in verdicts)
     if holds:
         lines.append(f"Checked: {holds} of {len(verdicts)} things it names are there in current code")
