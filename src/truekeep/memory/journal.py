@@ -28,6 +28,7 @@ _TITLES = {
     "project": "{}",
     "subagent": "Sub-agent {}",
 }
+_LABEL = re.compile(r"\([^()]+, ([^(),]+)\)\Z")  # of a writer and a repository: see author_label
 _WRITER = re.compile(r"[^\W_][\w .-]{0,39}\Z")
 _BY = re.compile(r"[^\W_][\w .-]{0,119}(?:, [^\W_][\w .-]{0,119})?\Z")
 _WHEN = r"([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2})(?: ([+-][0-9]{4}))?"
@@ -75,6 +76,12 @@ def author_label(writer: str, repository: str, machine: str = "") -> str:
     if where := _safe_name(machine):
         who = f"{who} on {where}" if who else f"on {where}"
     return ", ".join(part for part in (who, _safe_name(repository.rpartition("/")[2])) if part)
+
+
+def labelled_repository(note: str) -> str:
+    """The short name of the repository in the note of an entry, `log (claude, app)`; "" if it names none."""
+    match = _LABEL.search(note)
+    return match[1] if match else ""
 
 
 def check_writer(writer: str) -> str:

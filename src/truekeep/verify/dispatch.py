@@ -144,7 +144,7 @@ def _by_age(world: World, question: Question, verdict: Verdict) -> Verdict | Non
     is_log_entry = is_log(question.memory) and not world.options.are_documents
     if is_log_entry or (world.is_home and _tells_of_its_day(question, verdict)):
         why = f"{verdict.why}; a log tells of its day"
-        return unverifiable(question, OF_ITS_DAY, why, place=verdict.place)
+        return unverifiable(question, OF_ITS_DAY, why, place=verdict.place if verdict.verdict == MOVED else "")
     written = world.line_dates.written_at(question)
     removed = world.past.time_of(verdict.commit) if verdict.commit else 0
     if written is None or not removed or written <= removed:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from truekeep.core.errors import NotFound
 from truekeep.core.file_io import UnsafePath, read_regular
 from truekeep.core.model import CARDS
+from truekeep.memory.file_scan import is_log
+from truekeep.memory.journal import labelled_repository
 from truekeep.memory.repair_note import parse_repair
 from truekeep.verify.results import LineOrigin, MemoryText, digest_text, end_of_day
 
 if TYPE_CHECKING:
     from truekeep.memory.history import History
-    from truekeep.memory.ledger import Ledger
+    from truekeep.memory.ledger import Ledger, LedgerEntry
     from truekeep.verify.cache import FactsCache
 
 
@@ -136,8 +138,15 @@ class LineOrigins:
         found = []
         for line in lines:
             if line.source is None or not line.source.received_at:
-                found.append(LineOrigin())
+                found.append(_of_checkpoint(path, line.entry))
                 continue
             at = line.source.received_at if line.record is not None or line.entry is None else line.entry.at
             found.append(LineOrigin(line.source.origin.repository, end_of_day(date.fromisoformat(at[:10]))))
         return tuple(found)
+
+
+def _of_checkpoint(path: str, entry: LedgerEntry | None) -> LineOrigin:
+    """The origin of what an agent on the host added to a log itself; its entry has the repository's short name."""
+    if entry is None or entry.verb != "checkpoint" or not is_log(path):
+        return LineOrigin()
+    return LineOrigin(labelled_repository(entry.note), end_of_day(date.fromisoformat(entry.at[:10])))
