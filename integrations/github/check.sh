@@ -10,6 +10,10 @@ if [ -n "$since" ] && [ "$since" != none ]; then
     git fetch --quiet --no-tags --depth=1 origin "$since"
   fi
   arguments+=(--since "$since")
+elif [ "${INPUT_HISTORY:-true}" = true ] && [ "$(git rev-parse --is-shallow-repository)" = true ]; then
+  # Only history tells what became of a function that a document names. A pull request needs none: it has its base.
+  git fetch --quiet --no-tags --unshallow origin ||
+    echo "truekeep: the history could not be fetched; what only history tells is not reported" >&2
 fi
 while IFS= read -r path; do
   if [ -n "$path" ]; then arguments+=("$path"); fi

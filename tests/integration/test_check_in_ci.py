@@ -60,7 +60,7 @@ def test_the_action_reviews_a_pull_request_in_a_checkout_of_depth_one(project: P
     subprocess.run(["git", "clone", "-q", "--depth", "1", "-b", "change", f"file://{project.path}", clone], check=True)
     run, variables = action_step("Check documents")
     assert set(variables) == {"ACTION_PATH", "BASE_SHA"} | {
-        f"INPUT_{name}" for name in ("PATHS", "SINCE", "CONFIDENCE", "FORMAT", "OUTPUT")
+        f"INPUT_{name}" for name in ("PATHS", "SINCE", "CONFIDENCE", "FORMAT", "OUTPUT", "HISTORY")
     }
     given = environment(ACTION_PATH=str(TOP), BASE_SHA=base, INPUT_FORMAT="github")
     done = subprocess.run(["bash", "-c", run], cwd=clone, env=given, capture_output=True, text=True, check=False)
@@ -73,6 +73,27 @@ def test_the_action_reviews_a_pull_request_in_a_checkout_of_depth_one(project: P
     whole = environment(ACTION_PATH=str(TOP), BASE_SHA=base, INPUT_SINCE="none", INPUT_PATHS="README.md\n")
     done = subprocess.run(["bash", "-c", run], cwd=clone, env=whole, capture_output=True, text=True, check=False)
     assert done.returncode == 12, done.stderr
+
+
+def test_the_action_fetches_the_history_for_a_check_of_everything(project: Project, tmp_path: Path) -> None:
+    project.write("README.md", "# App\n\nCall `call_server()` first.\n")
+    project.commit("a document")
+    project.write("src/client.py", "def ask():\n    return 1\n")
+    project.commit("another name")
+    run, _ = action_step("Check documents")
+
+    def check(history: str) -> tuple[int, str]:
+        clone = tmp_path / f"runner-{history}"
+        subprocess.run(["git", "clone", "-q", "--depth", "1", f"file://{project.path}", clone], check=True)
+        given = environment(ACTION_PATH=str(TOP), INPUT_FORMAT="text", INPUT_HISTORY=history)
+        done = subprocess.run(["bash", "-c", run], cwd=clone, env=given, capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout
+
+    code, shown = check("true")
+    assert code == 12
+    assert "call_server" in shown
+    code, shown = check("false")
+    assert "call_server" not in shown
 
 
 def test_inputs_of_the_action_are_never_code(project: Project, tmp_path: Path) -> None:

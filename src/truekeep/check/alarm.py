@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from truekeep.check.settings import CONFIDENCES, HIGH, LOW, MEDIUM
 from truekeep.verify.claim import Claim
-from truekeep.verify.claims.inline_code import ENTERED, SETTING
+from truekeep.verify.claims.inline_code import ENTERED, IN_CODE, SETTING
 from truekeep.verify.claims.patterns import OF_ANY_PROJECT, WELL_KNOWN
 from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of
 from truekeep.verify.link_claims import LINK_OF_SITE, LINK_REASONS
@@ -30,7 +30,9 @@ from truekeep.verify.verdict import (
     NOT_THERE,
     ONLY_IN_TESTS,
     PACKAGE_LEFT,
+    REMOVED,
     REMOVED_VALUE,
+    UNLIKE_SIBLINGS,
     Verdict,
 )
 
@@ -48,6 +50,7 @@ SURE_REASONS = (*LINK_REASONS, *TREE_REASONS, NOT_A_COMMAND, NOT_READ)  # where 
 _OWN_README = re.compile(r"README(?:\.\w+)?\Z", re.IGNORECASE)
 UNCERTAIN_KINDS = ("version", "package", "commit", "decision", "url", "port", "unit", "container")
 _SURE_NUMBERS = {NEVER_SEEN: ("called a commit",), NOT_THERE: ("called a port",)}  # that the text calls so
+_NOT_OF_A_FEATURE = (GONE_BEFORE, ONLY_IN_TESTS, PACKAGE_LEFT)  # a feature that left: other reasons than these
 _MANY_WORDS = 2  # underscores in a name: hardly that of a local variable
 _NAMED_IN_CODE = ("symbol", "method", "flag", "env")
 
@@ -89,11 +92,21 @@ def is_readme(path: str) -> bool:
     return _OWN_README.match(path.rpartition("/")[2]) is not None
 
 
-def rate(path: str, verdict: Verdict, *, is_past: bool = False, is_planned: bool = False) -> str:
+def rate(
+    path: str,
+    verdict: Verdict,
+    *,
+    is_past: bool = False,
+    is_planned: bool = False,
+    is_of_removed_feature: bool = False,
+    is_about_here: bool = True,
+) -> str:
     """How likely an alarm is right. The rules follow what was right on labelled documents (docs/check.md)."""
     claim = verdict.claim
     if is_planned or (is_past and verdict.reason not in LINK_REASONS):
         return LOW  # what a plan, a report or a sentence about another time names was there, or is to be
+    if is_of_removed_feature and verdict.verdict == GONE and verdict.reason not in _NOT_OF_A_FEATURE:
+        return HIGH
     if verdict.reason == LEAST_VERSION:
         return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM
     if verdict.reason == DEPENDENCY_LEFT:
@@ -109,7 +122,9 @@ def rate(path: str, verdict: Verdict, *, is_past: bool = False, is_planned: bool
     if verdict.reason in TREE_REASONS:
         return HIGH
     if claim.kind in ("path", "directory", "line", "bundle"):
-        return _rate_path(path, claim, verdict)
+        confidence = _rate_path(path, claim, verdict)
+        is_sure = is_about_here or verdict.reason not in (NEVER_SEEN, NOT_THERE) or is_for_contributors(path)
+        return confidence if is_sure else LOW
     if claim.kind in _NAMED_IN_CODE:
         return _rate_name(path, claim, verdict)
     if claim.kind == "script":
@@ -185,7 +200,7 @@ def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
         if not is_for_contributors(path) or (is_named_flag and verdict.reason == NEVER_SEEN):
             return LOW
         return HIGH if verdict.reason == NOT_THERE and (claim.kind != "flag" or is_named_flag) else MEDIUM
-    if verdict.reason == MODULE_MISSING:
+    if verdict.reason in (MODULE_MISSING, NOT_READ, UNLIKE_SIBLINGS):
         return HIGH
     last = verdict.place.partition(":")[0]
     if verdict.reason in (GONE_BEFORE, ONLY_IN_TESTS) or (last and kind_of(last) is not FileKind.CODE):
@@ -194,6 +209,8 @@ def _rate_name(path: str, claim: Claim, verdict: Verdict) -> str:
         return LOW
     if verdict.reason == PACKAGE_LEFT:
         return HIGH if is_for_contributors(path) else MEDIUM
+    if claim.why == IN_CODE:
+        return HIGH if verdict.reason == REMOVED else LOW  # a function or type of this code, in an example
     is_short = claim.name.islower() and claim.name.strip("_").count("_") < _MANY_WORDS
     is_local = verdict.reason == REMOVED_VALUE and claim.kind == "symbol" and is_short  # or a parameter
     return MEDIUM if claim.is_weak or is_local or claim.kind == "env" else HIGH

@@ -24,17 +24,24 @@ SKILL.md
 .windsurf/rules/
 .clinerules/
 .claude/
+.agents/
 .github/*.md
 .github/instructions/
-README.*
-CONTRIBUTING.*
-DEVELOPMENT.*
-DEVELOPING.*
-HACKING.*
-ARCHITECTURE.*
+/[A-Z][A-Z]*.md
+README*
+CONTRIBUTING*
+DEVELOPMENT*
+DEVELOPING*
+HACKING*
+ARCHITECTURE*
+BUILDING*
+TESTING*
 docs/
 doc/
 documentation/
+guides/
+website/
+skills/
 """
 # Other projects' documents, generated ones, and those that tell history or plans rather than what is.
 DEFAULT_EXCLUDE = """

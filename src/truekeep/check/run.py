@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -12,10 +12,11 @@ from truekeep.check.alarm import REPORTED, SURE_REASONS, UNCERTAIN_KINDS, FalseC
 from truekeep.check.baseline import read_baseline, without_known
 from truekeep.check.change import CodeChange, read_change
 from truekeep.check.documents import find_documents
+from truekeep.check.families import find_doubtful, find_removed_together, is_about_this_tree
 from truekeep.check.inline_ignores import find_ignored_lines
 from truekeep.check.records import is_record
-from truekeep.check.settings import LOW, CheckSettings
-from truekeep.check.told_as_past import is_planned, is_told_as_past, titles_above
+from truekeep.check.settings import HIGH, LOW, MEDIUM, CheckSettings
+from truekeep.check.told_as_past import is_planned, is_planned_line, is_told_as_past, titles_above
 from truekeep.core.errors import BadInput
 from truekeep.core.file_io import read_regular, write_whole
 from truekeep.core.git import Git
@@ -154,9 +155,11 @@ def _report(
 ) -> CheckReport:
     alarms: list[FalseClaim] = []
     ignored = less_certain = 0
-    for text, item in zip(texts, checked, strict=True):
-        path = _inside(item.path, request.top)
-        found = _alarms(path, text.text, item.verdicts, request.settings, change)
+    places = [_inside(item.path, request.top) for item in checked]
+    judged = [(path, item.verdicts) for path, item in zip(places, checked, strict=True)]
+    doubtful = find_doubtful(judged, is_site=world.has_site_generator)
+    for path, text, item in zip(places, texts, checked, strict=True):
+        found = _alarms(path, text.text, item.verdicts, request.settings, change, doubtful)
         alarms += [alarm for alarm, _ in found.reported]
         ignored, less_certain = ignored + found.ignored, less_certain + found.less_certain
     for item in memory:
@@ -185,13 +188,23 @@ def _report(
 
 
 def _alarms(
-    path: str, text: str, verdicts: Sequence[Verdict], settings: CheckSettings, change: CodeChange | None
+    path: str,
+    text: str,
+    verdicts: Sequence[Verdict],
+    settings: CheckSettings,
+    change: CodeChange | None,
+    doubtful: Collection[int] = (),
 ) -> _Found:
     lines = find_ignored_lines(text)
     written = text.split("\n")
     is_of_its_day = bool(text) and is_record(path, text)
-    shown = [change.caused(path, verdict) if change is not None else verdict for verdict in verdicts]
-    rotten = [verdict for verdict in shown if verdict is not None and verdict.verdict in REPORTED]
+    rotten, unsure = list[Verdict](), set[int]()
+    for verdict in verdicts:
+        shown = change.caused(path, verdict) if change is not None else verdict
+        if shown is not None and shown.verdict in REPORTED:
+            rotten.append(shown)
+            unsure |= {id(shown)} if id(verdict) in doubtful else set()
+    removed_together, is_about_here = find_removed_together(rotten), is_about_this_tree(verdicts)
     edits = {id(edit.verdict): edit for edit in _plan(path, text, rotten)}
     titles = titles_above(text) if rotten else []
     reported: list[tuple[FalseClaim, Verdict]] = []
@@ -208,7 +221,17 @@ def _alarms(
         above = () if is_older or claim.line > len(titles) else titles[claim.line - 1]
         is_told = verdict.reason not in SURE_REASONS and is_told_as_past(written, claim, above)
         is_past = is_of_its_day or is_told
-        confidence = rate(path, verdict, is_past=is_past, is_planned=is_planned(above))
+        is_to_come = is_planned(above) or is_planned_line(written, claim)
+        confidence = rate(
+            path,
+            verdict,
+            is_past=is_past,
+            is_planned=is_to_come,
+            is_about_here=is_about_here,
+            is_of_removed_feature=bool(verdict.commit) and verdict.commit in removed_together,
+        )
+        if confidence == HIGH and id(verdict) in unsure:
+            confidence = MEDIUM
         if not is_reported(confidence, settings.confidence):
             less_certain += 1
             continue

@@ -34,6 +34,17 @@ _PLANNED = re.compile(
 )
 
 
+_PLANNED_LINE = re.compile(
+    r"\s*(?:[-*+]|\d+[.)])\s+(?:\[ \]\s*)?[\W_]{0,4}(?:todo|tbd|wip|planned|coming soon)\b"
+    r"|[(\[*_](?:todo|tbd|wip|planned|coming soon)[)\]*_]", re.IGNORECASE
+)  # fmt: skip
+
+
+def is_planned_line(lines: Sequence[str], claim: Claim) -> bool:
+    """Whether the line of a claim says that what it names is still to be made."""
+    return claim.line <= len(lines) and _PLANNED_LINE.search(lines[claim.line - 1]) is not None
+
+
 def is_planned(titles: Sequence[str]) -> bool:
     """Whether a title says that the section below it is of what is still to be made."""
     return any(_PLANNED.match(title) for title in titles)

@@ -23,8 +23,9 @@ from truekeep.verify.cron_claims import check_cron
 from truekeep.verify.decision_claims import check_decision
 from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG, Commit
+from truekeep.verify.hosted_links import HOSTED
 from truekeep.verify.line_claims import check_line
-from truekeep.verify.link_claims import LINK_REASONS, check_link, is_link
+from truekeep.verify.link_claims import LINK_REASONS, check_hosted_link, check_link, is_link
 from truekeep.verify.module_claims import check_module
 from truekeep.verify.own_documents import judge_own
 from truekeep.verify.own_settings import firm_settings
@@ -34,6 +35,7 @@ from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.script_claims import check_script
 from truekeep.verify.section_links import check_section
+from truekeep.verify.siblings import judge_by_siblings
 from truekeep.verify.symbol_claims import Symbols
 from truekeep.verify.system_claims import check_containers, check_ids, check_ports, check_units, check_urls
 from truekeep.verify.tree_claims import TREE_REASONS, check_tree_entry, is_in_tree
@@ -117,6 +119,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         found = keep_claims_about(world, questions, found)
     if world.options.are_documents:
         found = {id(item): _judge_own(world, item, found.get(id(item))) for item in questions}
+        found.update(judge_by_siblings(questions, found))
     verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
     return [
         _by_age(world, question, verdict) if verdict is not None else None
@@ -128,6 +131,8 @@ def _check_for(world: World, question: Question) -> Callable[[World, Question], 
     """The check of a claim that its form decides more than its kind does."""
     if is_in_tree(question):
         return check_tree_entry
+    if question.claim.why == HOSTED and world.options.are_documents:
+        return check_hosted_link
     return check_link if is_link(world, question) else None
 
 

@@ -7,6 +7,8 @@ what was there then, and is no claim about now.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 from urllib.parse import unquote
 
@@ -17,9 +19,13 @@ _LINK = re.compile(
     r"(?P<host>github\.com|gitlab\.com|codeberg\.org|bitbucket\.org|[\w.-]*(?:git|code)[\w.-]*\.\w+)"
     r"/(?P<name>[\w.-]+/[\w.-]+?)(?:\.git)?/(?:-/)?(?:blob|tree|raw|edit|blame|src)(?:/branch)?"
     r"|raw\.githubusercontent\.com/(?P<raw>[\w.-]+/[\w.-]+))"
-    r"/(?P<ref>main|master|trunk|develop|dev|HEAD|default)/(?P<path>[^\s?#]+)(?:\?[^\s#]*)?"
+    r"/(?P<ref>main|master|trunk|develop|dev|HEAD|default)/(?P<path>[^\s?#<>()`|]+)(?:\?[^\s#]*)?"
     r"(?:#(?:L|lines-)(?P<first>\d{1,7})(?:-L?(?P<last>\d{1,7}))?)?"
 )
+
+
+HOSTED = "a link to a git host"
+_MIN_HERE, _SHARE_HERE = 2, 0.6
 
 
 class HostedFile(NamedTuple):
@@ -34,7 +40,6 @@ def read_hosted_link(claim: Claim) -> HostedFile | None:
     match = _LINK.match(claim.name) if claim.kind == "url" else None
     if match is None:
         return None
-    name = f"github.com/{match['raw']}" if match["raw"] else f"{match['host']}/{match['name']}"
     path = unquote(match["path"]).rstrip("/")
     at, end = match.span("path")
     first = int(match["first"] or 0)
@@ -49,6 +54,28 @@ def read_hosted_link(claim: Claim) -> HostedFile | None:
         place=path if first else "",
         first=first,
         last=last,
-        why="a link to a git host",
+        why=HOSTED,
     )
-    return HostedFile(name.lower(), about)
+    return HostedFile(_name_of(match), about)
+
+
+def hosted_in(texts: Iterable[str], is_here: Callable[[str], bool]) -> frozenset[str]:
+    """The repositories whose files texts link to and that this checkout is of: most of these files are here."""
+    paths: dict[str, set[str]] = defaultdict(set)
+    for text in texts:
+        if "://" in text:
+            for match in _LINK.finditer(text):
+                paths[_name_of(match)].add(_path_of(match))
+    here = {name: sum(map(is_here, some)) for name, some in paths.items()}
+    return frozenset(
+        name for name, some in paths.items() if here[name] >= _MIN_HERE and here[name] >= len(some) * _SHARE_HERE
+    )
+
+
+def _name_of(link: re.Match[str]) -> str:
+    name = f"github.com/{link['raw']}" if link["raw"] else f"{link['host']}/{link['name']}"
+    return name.lower()
+
+
+def _path_of(link: re.Match[str]) -> str:
+    return unquote(link["path"]).rstrip(".,;:!/")

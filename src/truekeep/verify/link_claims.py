@@ -60,6 +60,22 @@ def check_link(world: World, question: Question) -> Verdict | None:
         return unverifiable(question, "of-site", "a generator that makes a folder of each page finds it")
     if is_from_root:
         return None  # most often a route of the website that is made of these documents
+    if (known := _led_away(world, question, path)) is not None:
+        return known
+    if path.endswith((".html", ".htm")):
+        return None  # a page that a generator makes
+    if not is_file(path.rpartition("/")[2]) and not _ENDING.search(path) and not _leads_to_file(question, path):
+        return None  # `./intro`: a route, or a page that a generator makes
+    near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
+    if (near or "." not in path.rpartition("/")[2]) and _is_page_of_site(world, question, path):
+        why = f"the link leads nowhere: there is no {path}" + (f"; a generator may mean {near[0]}" if near else "")
+        return gone(question, LINK_OF_SITE, why, candidates=near, rank=CODE)
+    return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
+
+
+def _led_away(world: World, question: Question, path: str) -> Verdict | None:
+    """What became of the file that a link leads to; None if it never was here."""
+    now = world.now
     if behind := now.behind(path):
         return unread(question, behind)
     if is_ignored_path(world, path, question):
@@ -71,7 +87,8 @@ def check_link(world: World, question: Question) -> Verdict | None:
     trail = world.past.follow(path, None, now.position)
     if (twin := _with_other_ending(world, path)) is not None:
         why = f"the link leads nowhere: {path} is {twin.rpartition('/')[2]} now"
-        return moved(question, LINK_MOVED, why, twin, rank=CODE)
+        reason = LINK_OF_SITE if _is_page_of_site(world, question, path) else LINK_MOVED
+        return moved(question, reason, why, twin, rank=CODE)
     if trail is not None and trail.path:
         why = f"the link leads nowhere: {path} was renamed to {trail.path} in {trail.commit.id[:10]}"
         return moved(question, LINK_MOVED, why, trail.path, commit=trail.commit.id, day=trail.commit.day, rank=GIT)
@@ -80,14 +97,17 @@ def check_link(world: World, question: Question) -> Verdict | None:
         return gone(question, LINK_BROKEN, why, commit=trail.commit.id, day=trail.commit.day)
     if (folder := moved_folder(world, path, question)) is not None and folder.trail is not None:
         return _moved_folder_verdict(question, path, folder)
-    if path.endswith((".html", ".htm")):
-        return None  # a page that a generator makes
-    if not is_file(path.rpartition("/")[2]) and not _ENDING.search(path) and not _leads_to_file(question, path):
-        return None  # `./intro`: a route, or a page that a generator makes
+    return None
+
+
+def check_hosted_link(world: World, question: Question) -> Verdict:
+    """Check a link to a file of this repository on a git host: the branch that it names is the one that is here."""
+    path, now = question.claim.name.rstrip("/"), world.now
+    if now.has(path) or now.has_folder(path):
+        return confirmed(question, "exists", f"the link leads to {path}", path)
+    if (known := _led_away(world, question, path)) is not None:
+        return known
     near = tuple(now.by_name.get(path.rpartition("/")[2], ())[:5])
-    if (near or "." not in path.rpartition("/")[2]) and _is_page_of_site(world, question, path):
-        why = f"the link leads nowhere: there is no {path}" + (f"; a generator may mean {near[0]}" if near else "")
-        return gone(question, LINK_OF_SITE, why, candidates=near, rank=CODE)
     return gone(question, LINK_BROKEN, f"the link leads nowhere: there is no {path}", candidates=near, rank=CODE)
 
 

@@ -15,12 +15,12 @@ from contextlib import suppress
 from truekeep.core.repository import GitFailed
 from truekeep.verify.claims.inline_code import SETTING
 from truekeep.verify.file_kinds import DOCUMENTS, FileKind, is_for_contributors, kind_of
-from truekeep.verify.own_settings import may_be_read
+from truekeep.verify.own_settings import is_of_product, is_put_together, may_be_read
 from truekeep.verify.path_claims import PLACEHOLDER, find_place
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
 from truekeep.verify.subject import reduce_words
-from truekeep.verify.symbol_claims import is_source
+from truekeep.verify.symbol_claims import GENERIC_VARIABLES, is_source
 from truekeep.verify.verdict import (
     CODE,
     GONE,
@@ -33,11 +33,11 @@ from truekeep.verify.verdict import (
     unverifiable,
 )
 
-_MIN_NAMED_ALIKE = 2
+_MIN_NAMED_ALIKE, _MIN_PREFIX_OF_VARIABLE = 2, 3
 _OF_OTHER_PROGRAMS = frozenset(
     "NODE NPM PYTHON PIP UV CARGO RUST GO GIT GITHUB GITLAB AWS AZURE GOOGLE GCP DOCKER COMPOSE CI LD LC XDG SSH HTTP "
     "HTTPS JAVA MAVEN GRADLE ANDROID RUBY BUNDLE GEM OPENAI ANTHROPIC GEMINI CLAUDE CODEX HOMEBREW CMAKE MAKE "
-    "PLAYWRIGHT POSTGRES MYSQL REDIS NEXT VITE EXPO SENTRY VERCEL SUPABASE FIREBASE STRIPE".split()
+    "PLAYWRIGHT POSTGRES MYSQL REDIS NEXT VITE EXPO SENTRY VERCEL SUPABASE FIREBASE STRIPE OTEL DOTNET".split()
 )
 _NOT_READ = "no file here has it but documents, though most variables of this document are here"
 _OF_EVERY_PROGRAM = ("--help", "--version")  # a library makes them
@@ -48,6 +48,8 @@ def judge_own(world: World, question: Question, verdict: Verdict) -> Verdict:
     state = world.now.state
     if verdict.verdict == GONE and (other := _namesake(world, question)):
         return unverifiable(question, "several", f"{other}, which is called alike, has the name", place=other)
+    if verdict.verdict == GONE and question.claim.kind == "env" and is_put_together(world, question.claim.name):
+        return unverifiable(question, "put-together", "the code may make this name out of others", place=verdict.place)
     if verdict.verdict != UNVERIFIABLE or not state.head or not world.is_complete or question.claim.is_weak:
         return verdict
     kind, reason = question.claim.kind, verdict.reason
@@ -92,10 +94,11 @@ def _ports(world: World) -> list[int]:
 def _named_alike(world: World, name: str) -> list[str]:
     """Some variables of the code that begin like this one, by which it is one of this repository's; none if few do."""
     prefix = name.partition("_")[0]
-    if prefix in _OF_OTHER_PROGRAMS or len(prefix) < 3:
+    if len(prefix) < _MIN_PREFIX_OF_VARIABLE:
         return []
     alike = sorted({word for path, word in _grep(world, f"{prefix}_[A-Z0-9_]+") if not path.endswith(DOCUMENTS)})
-    return alike[:3] if len(alike) >= _MIN_NAMED_ALIKE and name not in alike else []
+    is_family = any(word == name or word.startswith(f"{name}_") for word in alike)  # the beginning of others
+    return alike[:3] if len(alike) >= _MIN_NAMED_ALIKE and not is_family else []
 
 
 def _is_written_anywhere(world: World, name: str) -> bool:
@@ -163,6 +166,20 @@ _NAMES_SPELLINGS = re.compile(
 )  # a line that shows how names are written
 
 
+def _missing_variable(world: World, question: Question) -> Verdict | None:
+    """A variable that nothing here reads, if its name or its document ties it to this repository."""
+    name = question.claim.name
+    is_own = is_of_product(world, name)
+    if not is_own and (name in GENERIC_VARIABLES or name.partition("_")[0] in _OF_OTHER_PROGRAMS):
+        return None
+    if question.claim.why == SETTING and not is_own:
+        return None if may_be_read(world, name) else gone(question, NOT_READ, _NOT_READ, rank=CODE)
+    others = _named_alike(world, name) if is_own or is_for_contributors(question.memory) else []
+    if not others or may_be_read(world, name):
+        return None
+    return gone(question, NOT_READ, f"no code here has it; {', '.join(others)} are here", rank=CODE)
+
+
 def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict:
     """A name that a document puts into a file here, or a flag of a program that is made here."""
     claim = question.claim
@@ -176,11 +193,8 @@ def _missing_name(world: World, question: Question, verdict: Verdict) -> Verdict
         is_called = re.search(rf"-(?:flag|option|switch)-{reduce_words(claim.name).strip('-')}-", question.subject.line)
         why = "no code here has it" if is_called else "no code here has it; another program may"
         return gone(question, NOT_THERE if is_called else NEVER_SEEN, why, rank=CODE)
-    if claim.kind == "env" and claim.why == SETTING:
-        return verdict if may_be_read(world, claim.name) else gone(question, NOT_READ, _NOT_READ, rank=CODE)
-    if claim.kind == "env" and is_for_contributors(question.memory) and (others := _named_alike(world, claim.name)):
-        why = f"no code here has it; {', '.join(others)} are here"
-        return gone(question, NOT_THERE, why, rank=CODE)
+    if claim.kind == "env":
+        return _missing_variable(world, question) or verdict
     if (spelled := _other_capitals(world, question)) is not None:
         return gone(question, NOT_THERE, f"no code here has it; {spelled} is here", rank=CODE)
     if others := _types_named_alike(world, question):

@@ -93,7 +93,7 @@ def _below_the_least(world: World, question: Question) -> Verdict | None:
     least = [
         (path, line, spec, _numbers(spec))
         for path, manifest in world.manifests.items()
-        if path.rpartition("/")[2] in _SAY_THE_LEAST
+        if path.rpartition("/")[2] in _SAY_THE_LEAST and _are_of_one_project(path, question.folder)
         for name, spec, line in manifest.runtimes
         if name == wanted and not spec.lstrip().startswith("<")
     ]
@@ -104,6 +104,12 @@ def _below_the_least(world: World, question: Question) -> Verdict | None:
     path, line, spec, _ = min(least, key=lambda item: item[0].count("/"))
     why = f"{path} asks for {wanted} {spec}"
     return changed(question, LEAST_VERSION, why, f"{path}:{line}", seen=spec)
+
+
+def _are_of_one_project(manifest: str, folder: str) -> bool:
+    """Whether a manifest is in a folder above or below that of a document, and not in another one beside it."""
+    base = manifest.rpartition("/")[0]
+    return f"{folder}/".startswith(f"{base}/" if base else "") or f"{base}/".startswith(f"{folder}/" if folder else "")
 
 
 def _numbers(spec: str) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ _EMOJI = re.compile(r":[a-z0-9_+-]+:")
 _NOT_WORD = re.compile(r"[\W_]+")
 _PUT_TOGETHER = re.compile(
     r"--8<--|\{\{[#<%]|\{%|^:::|<!--\s*#?include|\[!INCLUDE|^\s*import .* from |^<<<|@import|^\.\. include"
-    r"|^\s*<[A-Z]\w+[^>]*/>", re.MULTILINE | re.IGNORECASE
+    r"|^\s*<(?-i:[A-Z])\w+[^>]*/>", re.MULTILINE | re.IGNORECASE
 )  # fmt: skip
 _OF_VIEWERS = re.compile(
     r"(?:L\d+.*|top|readme|start-of-content|[a-z-]*-mode-only|.*[=:/~].*|.*\.\w+)\Z", re.IGNORECASE

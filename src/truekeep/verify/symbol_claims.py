@@ -18,7 +18,7 @@ from truekeep.verify.checkout import FileTree, StoredDefinition
 from truekeep.verify.claim import Claim
 from truekeep.verify.claims.inline_code import SEARCHED
 from truekeep.verify.claims.patterns import bare_path
-from truekeep.verify.file_kinds import FileKind, is_for_contributors, kind_of, language_for
+from truekeep.verify.file_kinds import FileKind, kind_of, language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
 from truekeep.verify.path_claims import PathPlace, find_place
@@ -371,7 +371,7 @@ class Symbols:
         for question in questions:
             claim = question.claim
             key = (claim.name, question.written_at)
-            if claim.is_weak or key in self._old_definitions or not is_for_contributors(question.memory):
+            if claim.is_weak or key in self._old_definitions:
                 continue
             at = self.world.line_dates.written_at(question)
             commit = past.commit_at(at) if at is not None else None

@@ -24,6 +24,7 @@ DEPENDENCY_LEFT = "dependency-left"  # no manifest lists it any more, and no cod
 LEAST_VERSION = "least-version"  # the manifest asks for a newer one
 MODULE_MISSING = "module-missing"  # an example imports what an own package does not have
 NOT_A_COMMAND = "not-a-command"  # what a command runs by name, and nothing here is called so
+UNLIKE_SIBLINGS = "unlike-siblings"  # a file has the names beside it, and no code has this one
 NOT_READ = "not-read"  # a setting that no file has
 
 CODE, GIT, RECENT, OLDER, NOTHING = 1, 2, 3, 4, 5

@@ -36,7 +36,7 @@ from truekeep.verify.declared_folders import NOTHING, find_declared_folders
 from truekeep.verify.dispatch import judge
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Commit
-from truekeep.verify.hosted_links import read_hosted_link
+from truekeep.verify.hosted_links import HOSTED, hosted_in, read_hosted_link
 from truekeep.verify.languages import clean, is_config
 from truekeep.verify.memory_reader import is_outside
 from truekeep.verify.path_claims import find_longer_paths, missing_here, outside, words_above
@@ -150,6 +150,7 @@ class Verifier:
     ) -> list[CheckedMemory]:
         left_out = [0] * len(memories)
         asked: list[_RoutedQuestion] = []
+        own = self._own_names(memories, root)
         for at, memory in enumerate(memories):
             progress("reading memory", at, len(memories))
             found = extract_claims(
@@ -160,7 +161,7 @@ class Verifier:
                 lines=lines_asked(memory),
             )
             left_out[at] = found.left_out
-            claims = self._of_people(memory, found.claims)
+            claims = [_as_file_here(claim, own) for claim in self._of_people(memory, found.claims)]
             asked += self._route(at, memory, [claim for claim in claims if is_asked(memory, claim)], root)
         by_root: dict[str, list[int]] = defaultdict(list)
         for number, item in enumerate(asked):
@@ -187,6 +188,15 @@ class Verifier:
             save_verdicts(self.store, memories, results, git_dirs, workspace=self.workspace)
         return results
 
+    def _own_names(self, memories: Sequence[MemoryText], root: str) -> frozenset[str]:
+        """The names under which hosts of git have the repository whose documents are checked."""
+        world = self._open(root, {}) if root and self.options.are_documents else None
+        if world is None:
+            return frozenset()
+        now = world.now
+        linked = hosted_in((memory.text for memory in memories), lambda path: now.has(path) or now.has_folder(path))
+        return linked | {name for name in (remote_name(Path(root)).lower(),) if name}
+
     def _of_people(self, memory: MemoryText, claims: Sequence[Claim]) -> Sequence[Claim]:
         """The claims of a workspace's document without those of sessions, prompts and reports that programs wrote."""
         if not claims or not self._is_own(memory):
@@ -212,6 +222,10 @@ class Verifier:
             origin = memory.origin_of(claim.line)
             context = _context_digest(origin.written_at, lines[claim.line - 1])
             subject = subjects.of_line(claim.line)
+            if claim.why == HOSTED:
+                question = Question(claim, memory.path, origin.written_at, subject=subject, is_rooted=True)
+                yield _RoutedQuestion(at, root, question, "", context)
+                continue
             if (hosted := self._find_hosted(claim)) is not None:
                 where, about = hosted
                 question = Question(about, memory.path, origin.written_at, subject=subject, is_rooted=True)
@@ -442,6 +456,14 @@ class Verifier:
                     [(memory, key, claim, context) for memory, claim, context in stale],
                 )
                 self.store.many("INSERT OR REPLACE INTO print VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+
+def _as_file_here(claim: Claim, own: Collection[str]) -> Claim:
+    """The claim about a file that a link to this repository on a git host makes; every other claim as it is."""
+    found = read_hosted_link(claim) if own and claim.kind == "url" else None
+    if found is None or found.repository not in own:
+        return claim
+    return found.claim._replace(kind="directory" if found.claim.kind == "directory" else "path", place="")
 
 
 def carry_fingerprints(store: FactsCache, old: MemoryText, new: MemoryText) -> None:

@@ -304,3 +304,80 @@ def test_tasks_of_included_taskfiles(project: Project) -> None:
     project.commit()
     assert claims(project) == []
     assert claims(project, "--confidence", "low") == []
+
+
+def test_a_page_whose_feature_was_removed_is_false_throughout(project: Project) -> None:
+    project.write(
+        "sandbox.py", "RULES = read('SANDBOX_RULES'), read('SANDBOX_HOSTS'), read('SANDBOX_PORTS'), raw_mode\n"
+    )
+    project.write("shop.py", "def sell():\n    return 1\n")
+    project.write("docs/sandbox.md", "Set `SANDBOX_RULES`, `SANDBOX_HOSTS` and `SANDBOX_PORTS`.\n")
+    project.write("docs/one.md", "Set `SANDBOX_RULES`.\n")
+    project.commit("a feature")
+    assert claims(project) == []
+    project.git("rm", "-q", "sandbox.py")
+    project.commit("without it")
+    assert claims(project) == ["SANDBOX_RULES", "SANDBOX_HOSTS", "SANDBOX_PORTS"]  # one name alone is less certain
+
+
+def test_links_to_pages_that_never_were_are_not_reported_by_the_dozen(project: Project) -> None:
+    project.write("docs/here.md", "Here.\n")
+    links = "".join(f"- [{name}](./{name}.md)\n" for name in ("sms", "rag", "sql", "faq", "evals"))
+    project.write("docs/index.md", f"- [here](./here.md)\n{links}")
+    project.write("docs/other.md", "- [gone](./missing.md)\n- TODO: [to come](./later.md)\n")
+    project.commit()
+    assert claims(project) == ["./missing.md"]
+    assert len(claims(project, "--confidence", "medium")) == 6
+
+
+def test_links_to_this_repository_on_its_host(project: Project) -> None:
+    base = "https://github.com/acme/shop/blob/main"
+    for name in ("a.py", "b.py", "c.py"):
+        project.write(f"src/{name}", "x = 1\n")
+    project.git("remote", "set-url", "origin", "https://github.com/acme/shop.git")
+    project.write(
+        "README.md",
+        f"See [a]({base}/src/a.py), [b]({base}/src/b.py#L1), [c]({base}/src/c.py), [d]({base}/src/d.py) and\n"
+        "[another project](https://github.com/acme/other/blob/main/src/e.py).\n",
+    )
+    project.commit()
+    project.git("rm", "-q", "src/c.py")
+    project.commit("away")
+    assert claims(project) == ["src/c.py", "src/d.py"]
+
+
+def test_a_function_that_a_list_of_the_functions_of_a_file_has_and_no_code(project: Project) -> None:
+    names = ("open_shop", "close_shop", "count_goods", "find_price")
+    project.write("shop.py", "".join(f"def {name}():\n    return 1\n\n\n" for name in names))
+    listed = "".join(f"- `{name}()`\n" for name in (*names, "sell_goods"))
+    project.write("docs/api.md", f"# Functions\n\n{listed}\nThen call `other_library_call()` of another one.\n")
+    project.write("docs/others.md", "Call `their_function()` first.\n")
+    project.commit()
+    assert "sell_goods" in claims(project)
+    assert "their_function" not in claims(project)
+
+
+def test_names_in_code_blocks_that_this_code_had(project: Project) -> None:
+    project.write("shop.py", "class ShopClient:\n    pass\n\n\ndef open_all_shops():\n    return 1\n")
+    project.write(
+        "docs/usage.md",
+        "```python\nclient = ShopClient()\nopen_all_shops(client)\nOtherClient(ReaderModel())\n"
+        "class ReaderModel: ...\n```\n",
+    )
+    project.commit("first")
+    assert claims(project) == []
+    project.write("shop.py", "class Client:\n    pass\n")
+    project.commit("renamed")
+    assert claims(project) == ["ShopClient", "open_all_shops"]
+
+
+def test_variables_that_begin_with_the_name_of_the_project(project: Project) -> None:
+    project.write("package.json", '{"name": "shop"}\n')
+    project.write("shop.py", "import os\nos.getenv('SHOP_HOST'), os.getenv('SHOP_PORT'), os.getenv('SHOP_MODE')\n")
+    project.write(
+        "README.md", "Set `SHOP_COLOUR` and `SHOP_HOST`; `SHOP_MY_KEY` is an example, `CLOUD_KEY` another's.\n"
+    )
+    project.commit()
+    assert claims(project) == ["SHOP_COLOUR"]
+    project.write("more.py", "prefix = 'SHOP_' + name\ncolour = 1\n")
+    assert claims(project) == []  # may be put together of the two

@@ -23,7 +23,9 @@ from truekeep.verify.claims.context import complete_claims
 from truekeep.verify.claims.cron import cron_claims
 from truekeep.verify.claims.hashes import drop_other_ids
 from truekeep.verify.claims.inline_code import (
+    IN_CODE,
     SETTING,
+    defined_in_fences,
     fence_claims,
     folder_after,
     folder_of_block,
@@ -61,7 +63,7 @@ _INCLUDE = re.compile(
 )  # another text is put in here, from a folder that the generator knows
 _SHELL_USE = re.compile(r"\$\{?([A-Z][A-Z0-9_]+)")  # a variable that the commands of the text set for themselves
 _BARE_TARGET = re.compile(r"(?!(?:[\w-]*-)?(?:url|link|href|path|target|src|file|dest)\Z)[\w-]+\Z")
-_REFERENCE = re.compile(r"^ {0,3}\[[^\]]{1,80}\]:\s*<?(\S+?)>?(?:\s|$)")
+_REFERENCE = re.compile(r"^ {0,3}\[[^^\]][^\]]{0,79}\]:\s*<?(\S+?)>?(?:\s|$)")
 
 
 class _LinePatterns(NamedTuple):
@@ -130,6 +132,7 @@ def _walk(
     folder: str | None = ""  # that the commands of a fence are in
     lines = text.split("\n")
     ends = _fence_ends(lines)
+    defined = defined_in_fences(text) if are_documents else set()
     shell_variables = set(_SHELL_USE.findall(text)) if are_documents else set()
     is_open = False  # the fence is never closed: what follows after a blank line is read as what it looks like
     for number, line in enumerate(lines, start=1):
@@ -151,11 +154,13 @@ def _walk(
                 folder = folder_of_block(line, folder)
                 raws = _without_overlaps([*cron_claims(line), *commands])
                 raws = [raw for raw in raws if raw.why != SETTING or raw.name not in shell_variables]
+                raws = [raw for raw in raws if raw.why != IN_CODE or (are_documents and raw.name not in defined)]
                 yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
         if rst is not None and number in rst.code:
             if not is_changelog and (asked is None or number in asked):
                 raws = fence_claims(line, rst.code[number])
+                raws = [raw for raw in raws if raw.why != IN_CODE or (are_documents and raw.name not in defined)]
                 yield from complete_claims(raws, line, number, start, past=False, is_code=True)
             continue
         bare = line.lstrip(" \t>")

@@ -41,6 +41,16 @@ _SHELLS = frozenset(
     ("sh", "bash", "zsh", "fish", "shell", "console", "shell-session", "terminal", "powershell", "ps1", "cmd", "bat")
 )
 SETTING = "a setting"
+IN_CODE = "a code block"
+_LEAST_LETTERS = 8
+_LONG_NAME = re.compile(
+    r"(?<![\w.@$\"'/-])(?:@)?([A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)+)(?![\w/\"'-])"
+    r"|(?<![\w$])([a-z]+(?:[A-Z][a-z0-9]*|_[a-z0-9]+){2,})(?=\()"
+)
+_DEFINED = re.compile(
+    r"(?<![\w.])(?:def|class|func|fn|fun|function|struct|enum|trait|interface|type|const|let|var|val|module|object"
+    r"|record|protocol|namespace|impl)[ \t]+(\w+)"
+)
 ENTERED = "a change of folder"
 _SETTING_FENCES = frozenset(("env", "dotenv", "ini", "properties", "conf", "config", "text", "txt", ""))
 _SETTING_LINE = re.compile(
@@ -216,7 +226,8 @@ def fence_claims(line: str, info: str) -> list[RawClaim]:
         return _setting_claims(bare, start) or list(_commands_claims(bare, start))
     if info in _CODE_FENCES:
         match = IMPORT.match(bare)
-        return _import_claims(match, start) if match is not None and match[1] and not match[1].startswith(".") else []
+        imports = _import_claims(match, start) if match is not None and match[1] and match[1][0] != "." else []
+        return imports or _names_in_code(bare, start)
     if info in _SETTING_FENCES and (settings := _setting_claims(bare, start)):
         return settings
     if not info:
@@ -225,6 +236,21 @@ def fence_claims(line: str, info: str) -> list[RawClaim]:
         raws = list(_commands_claims(bare, start))
         return [raw._replace(is_weak=True) for raw in raws if raw.kind in ("path", "line", "script", "flag")]
     return []
+
+
+def _names_in_code(code: str, start: int) -> list[RawClaim]:
+    """The types and calls of a line of code whose names are long; whose they are, only history can tell."""
+    return [
+        RawClaim(start + match.start(name), start + match.end(name), "symbol", match[name], IN_CODE, is_weak=True)
+        for match in _LONG_NAME.finditer(code)
+        for name in [1 if match[1] else 2]
+        if len(match[name]) >= _LEAST_LETTERS
+    ]
+
+
+def defined_in_fences(text: str) -> set[str]:
+    """The names that the code of a document defines for itself."""
+    return {match[1] for match in _DEFINED.finditer(text)}
 
 
 def _setting_claims(code: str, start: int) -> list[RawClaim]:

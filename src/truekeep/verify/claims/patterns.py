@@ -112,7 +112,7 @@ TOOLS = frozenset(
 
 NAME = r"[A-Za-z_$][\w$]*"
 IDENTIFIER = re.compile(rf"{NAME}\Z")
-CALL = re.compile(rf"(@?[#.]?{NAME}(?:(?:\.|::|->|#){NAME}){{0,8}}[!?]?)\(.{{0,200}}\)(?:[ ]*->.{{0,60}})?\Z")
+CALL = re.compile(rf"(@?[#.]?{NAME}(?:(?:\.|::|->|#){NAME}){{0,8}}[!?]?)\(.{{0,200}}\)(?:[ ]*(?:->|=>|:).{{0,60}})?\Z")
 _DOTTED = re.compile(rf"@?[#.]?{NAME}(?:(?:\.|::|->|#){NAME}){{0,12}}[!?]?(?:\(\))?\Z")
 DECLARATION = re.compile(
     rf"(?:export |default |pub(?:\([a-z]+\))? |public |private |static |abstract |async |unsafe |final |declare )*"
