@@ -167,8 +167,12 @@ def list_grants(url: str) -> list[tuple[str, str, str]]:
         ).fetchall()
 
 
+def is_account_name(name: str) -> bool:
+    return _ACCOUNT.match(name) is not None
+
+
 def account_id(connection: Connection[Any], name: str, *, make: bool = False) -> int:
-    if not _ACCOUNT.match(name):
+    if not is_account_name(name):
         raise BadInput(f"{name[:80]!r} cannot name an account", hint="lower-case letters, digits, . _ @ + -; as ada")
     if make:
         connection.execute("INSERT INTO account (name) VALUES (%s) ON CONFLICT DO NOTHING", (name,))

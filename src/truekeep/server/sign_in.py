@@ -8,16 +8,60 @@ from __future__ import annotations
 
 import re
 import secrets
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
 
-from truekeep.server.accounts import Caller, Refused, WorkspaceAccess, hash_of, is_token
+from truekeep.core.errors import BadInput, NotFound, TruekeepError
+from truekeep.server.accounts import (
+    Caller,
+    Refused,
+    WorkspaceAccess,
+    account_id,
+    hash_of,
+    is_account_name,
+    is_token,
+    note,
+)
+from truekeep.server.database import as_owner
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from truekeep.server.database import TeamDatabase
 
 SESSION_SECONDS = 12 * 3600.0
 PREFIX = "tks_"
 _SESSION = re.compile(r"tks_[A-Za-z0-9_-]{43}\Z")
+
+
+class ProviderFailed(TruekeepError):
+    """The OpenID provider does not answer, or not as it should."""
+
+    code = "openid-provider"
+
+
+class SignInRefused(TruekeepError):
+    """The provider did not vouch for anybody, or for somebody who may not sign in here."""
+
+    code = "sign-in-refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenIDSettings:
+    """How an OpenID provider knows a deployment. The secret comes from the environment or a file, not the database."""
+
+    issuer: str
+    client_id: str
+    client_secret: str = field(default="", repr=False)
+    domains: tuple[str, ...] = ()  # people with a verified address there get an account when they first sign in
+
+
+class OpenIDIdentity(NamedTuple):
+    """Whom an OpenID provider vouches for. `email` is "" unless the provider says that it verified the address."""
+
+    issuer: str
+    subject: str
+    email: str
 
 
 def start_with_token(database: TeamDatabase, token: str) -> str | Refused:
@@ -28,6 +72,20 @@ def start_with_token(database: TeamDatabase, token: str) -> str | Refused:
     with database.plain() as cursor:
         row = cursor.execute(
             "SELECT start_token_session(%s, %s, %s)", (hash_of(token), hash_of(session), SESSION_SECONDS)
+        ).fetchone()
+    assert row is not None
+    return Refused(row[0]) if row[0] else session
+
+
+def start_with_identity(database: TeamDatabase, identity: OpenIDIdentity, domains: Sequence[str]) -> str | Refused:
+    """Sign in whom an OpenID provider vouched for; a verified address in one of the domains gets an account."""
+    _, _, domain = identity.email.rpartition("@")
+    new_name = identity.email if domain in domains and is_account_name(identity.email) else ""
+    session = _new_session()
+    with database.plain() as cursor:
+        row = cursor.execute(
+            "SELECT problem FROM start_identity_session(%s, %s, %s, %s, %s, %s)",
+            (identity.issuer, identity.subject, identity.email, new_name, hash_of(session), SESSION_SECONDS),
         ).fetchone()
     assert row is not None
     return Refused(row[0]) if row[0] else session
@@ -60,3 +118,60 @@ def end(database: TeamDatabase, session: str) -> None:
     if _SESSION.match(session):
         with database.plain() as cursor:
             cursor.execute("SELECT end_session(%s)", (hash_of(session),))
+
+
+# --- Administration, as the owner of the database -------------------------------------------------------------------
+
+
+class LinkRow(NamedTuple):
+    """Somebody of an OpenID provider, and the account that is theirs."""
+
+    account: str
+    issuer: str
+    subject: str | None
+    email: str | None
+
+
+def link(url: str, account: str, issuer: str, *, subject: str = "", email: str = "") -> None:
+    """Let somebody of an OpenID provider sign in as this account, by their subject or a verified address."""
+    email = email.strip().lower()
+    if bool(subject) == bool(email) or (email and email.count("@") != 1):
+        raise BadInput("a link names a subject or an e-mail address", hint="--email ada@example.com")
+    with as_owner(url) as connection:
+        number = account_id(connection, account, make=True)
+        taken = connection.execute(
+            "SELECT a.name FROM identity i JOIN account a ON a.id = i.account"
+            " WHERE i.issuer = %s AND (i.subject = %s OR (i.subject IS NULL AND i.email = %s))",
+            (issuer, subject, email),
+        ).fetchone()
+        if taken is not None:
+            raise BadInput(f"{subject or email} signs in as {taken[0]} already", hint="`truekeep server unlink` first")
+        connection.execute(
+            "INSERT INTO identity (account, issuer, subject, email) VALUES (%s, %s, nullif(%s, ''), nullif(%s, ''))",
+            (number, issuer, subject, email),
+        )
+        note(connection, "admin", "linked", account=account, issuer=issuer, subject=subject, email=email)
+
+
+def unlink(url: str, account: str) -> int:
+    """End all links of an account, and its sessions that are open; gives how many links there were."""
+    with as_owner(url) as connection:
+        number = account_id(connection, account)
+        ended = connection.execute("DELETE FROM identity WHERE account = %s", (number,)).rowcount
+        if not ended:
+            raise NotFound(f"{account} is linked to nobody", hint="`truekeep server links` lists the links")
+        connection.execute(
+            "UPDATE browser_session SET revoked_at = now() WHERE account = %s AND revoked_at IS NULL AND token IS NULL",
+            (number,),
+        )
+        note(connection, "admin", "unlinked", account=account)
+        return ended
+
+
+def list_links(url: str) -> list[LinkRow]:
+    with as_owner(url) as connection:
+        rows = connection.execute(
+            "SELECT a.name, i.issuer, i.subject, i.email FROM identity i"
+            " JOIN account a ON a.id = i.account ORDER BY 1, 2"
+        ).fetchall()
+    return [LinkRow(*row) for row in rows]

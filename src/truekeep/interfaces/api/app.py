@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import anyio
 from starlette.applications import Starlette
@@ -30,6 +31,7 @@ from truekeep.interfaces.web.team.app import TeamPages
 from truekeep.server.handoff_queue import Quotas
 
 if TYPE_CHECKING:
+    from truekeep.server.sign_in import OpenIDSettings
     from truekeep.server.team_server import TeamServer
 
 PREFIX = "/api/v1/workspaces"
@@ -40,13 +42,17 @@ Handler = Callable[[Request], Awaitable[Response]]
 class Api:
     """Answers requests with one server process. `url` is the address that clients and browsers know it by."""
 
-    def __init__(self, server: TeamServer, quotas: Quotas, *, url: str = "") -> None:
+    def __init__(
+        self, server: TeamServer, quotas: Quotas, *, url: str = "", openid: OpenIDSettings | None = None
+    ) -> None:
         self._server = server
         self._quotas = quotas
         self._metrics = Metrics(server)
         self._url = url
-        self.sessions = BrowserSessions(server.database, url)
+        host = urlsplit(openid.issuer).netloc if openid is not None else ""
+        self.sessions = BrowserSessions(server.database, url, provider=host)
         self.oauth = OAuthServer(server.database, url, self.sessions, self._metrics)
+        self._openid = openid
 
     def app(self) -> Starlette:
         mcp, running = mcp_route(self._server, self._quotas, self._metrics, self._url)
@@ -64,10 +70,20 @@ class Api:
             *mcp,
             *self.sessions.routes(),
             *self.oauth.routes(),
+            *self._openid_routes(),
             *TeamPages(self._server, self.sessions, self._metrics).routes(),
             static_files(),
         ]
         return Starlette(routes=routes, lifespan=lifespan, exception_handlers={404: _no_route, 405: _no_route})
+
+    def _openid_routes(self) -> list[Route]:
+        if self._openid is None:
+            return []
+        from truekeep.interfaces.api.openid import OpenIDSignIn
+        from truekeep.server.openid import OpenIDProvider
+
+        provider = OpenIDProvider(self._openid)
+        return OpenIDSignIn(self._server.database, self._url, self.sessions, provider).routes()
 
     def _route(self, route: ApiRoute) -> Route:
         path = f"{PREFIX}/{{workspace}}{route.path}"

@@ -9,10 +9,12 @@ from truekeep.core.errors import BadInput, Busy, EditedSince, NotFound, StorageF
 from truekeep.interfaces.api.access import Forbidden, Unauthenticated
 from truekeep.server.database import DatabaseAway
 from truekeep.server.handoff_queue import HandoffTooLarge, QuotaExceeded
+from truekeep.server.sign_in import ProviderFailed, SignInRefused
 
 _STATUS: tuple[tuple[type[TruekeepError], int], ...] = (  # the first that fits
     (Unauthenticated, 401),
     (Forbidden, 403),
+    (SignInRefused, 403),
     (NotFound, 404),
     (HandoffTooLarge, 413),
     (QuotaExceeded, 429),
@@ -21,6 +23,7 @@ _STATUS: tuple[tuple[type[TruekeepError], int], ...] = (  # the first that fits
     (Busy, 503),
     (DatabaseAway, 503),
     (StorageFailed, 503),
+    (ProviderFailed, 502),
 )
 
 

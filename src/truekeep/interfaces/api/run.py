@@ -11,6 +11,7 @@ import uvicorn
 from truekeep.interfaces.api.app import Api
 from truekeep.interfaces.web.server import AnnouncingServer
 from truekeep.server.handoff_queue import Quotas
+from truekeep.server.sign_in import OpenIDSettings
 from truekeep.server.team_server import TeamServer
 
 _KEEP_ALIVE_SECONDS = 20
@@ -24,6 +25,7 @@ def serve_team(
     *,
     tls: tuple[str | None, str | None],
     public_url: str,
+    openid: OpenIDSettings | None,
     allow_private_webhooks: bool,
     announce: Callable[[], None],
     report: Callable[[str], None],
@@ -34,7 +36,7 @@ def serve_team(
         server = TeamServer(url, folder, allow_private_webhooks=allow_private_webhooks, report=report)
         try:
             config = uvicorn.Config(
-                Api(server, Quotas(), url=public_url).app(),
+                Api(server, Quotas(), url=public_url, openid=openid).app(),
                 http="h11",
                 ws="none",
                 lifespan="on",

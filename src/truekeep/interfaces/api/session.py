@@ -32,7 +32,7 @@ from truekeep.server.accounts import Caller, Refused
 if TYPE_CHECKING:
     from truekeep.server.database import TeamDatabase
 
-SIGN_IN, SIGN_OUT = "/sign-in", "/sign-out"
+SIGN_IN, SIGN_OUT, OPENID = "/sign-in", "/sign-out", "/sign-in/openid"
 MAX_FORM_BYTES = 262_144
 
 
@@ -57,12 +57,16 @@ class SignedIn(NamedTuple):
 class BrowserSessions:
     """The sessions of a deployment, as requests have them. `url` is the address that browsers know it by."""
 
-    def __init__(self, database: TeamDatabase, url: str = "") -> None:
+    def __init__(self, database: TeamDatabase, url: str = "", *, provider: str = "") -> None:
         self._database = database
+        self._provider = provider  # host of the OpenID provider, for the sign-in page
         self._url = url
         self._is_clear = url.startswith("http://")  # on loopback only
-        port = urlsplit(url).port
-        self._cookie = f"truekeep-session-{port or 80}" if self._is_clear else "__Host-truekeep-session"
+        self._cookie = self.cookie_name("session")
+
+    def cookie_name(self, what: str) -> str:
+        """Browsers let only this host set a cookie with __Host-; without TLS, cookies are told apart by the port."""
+        return f"truekeep-{what}-{urlsplit(self._url).port or 80}" if self._is_clear else f"__Host-truekeep-{what}"
 
     def find(self, request: Request) -> SignedIn | Refused:
         """Who asks. Waits for the database."""
@@ -100,13 +104,13 @@ class BrowserSessions:
         if any(origin not in own for origin in origins) or any(site not in ("same-origin", "none") for site in sites):
             raise Forbidden("a form of another site is not taken; nothing was done", hint=f"open {SIGN_IN}")
 
-    def set_cookie(self, response: Response, session: str) -> None:
-        """Give a browser its session: what `sign_in.start_…` gave; "" takes it away."""
-        secure = not self._is_clear
-        if session:
-            response.set_cookie(self._cookie, session, httponly=True, samesite="lax", secure=secure)
+    def set_cookie(self, response: Response, value: str, *, what: str = "session", seconds: int | None = None) -> None:
+        """Give a browser its session, what `sign_in.start_…` gave; "" takes it away."""
+        name, secure = self.cookie_name(what), not self._is_clear
+        if value:
+            response.set_cookie(name, value, max_age=seconds, httponly=True, samesite="lax", secure=secure)
         else:
-            response.delete_cookie(self._cookie, httponly=True, samesite="lax", secure=secure)
+            response.delete_cookie(name, httponly=True, samesite="lax", secure=secure)
 
     # The routes.
 
@@ -121,7 +125,10 @@ class BrowserSessions:
         return self._page(request.query_params.get("next", ""))
 
     def _page(self, after: str, *, problem: str = "", status: int = 200) -> Response:
-        return render("sign_in.html", status=status, title="Sign in", next=local_path(after), problem=problem)
+        return render(
+            "sign_in.html", status=status, title="Sign in", next=local_path(after), problem=problem,
+            provider=self._provider, start=f"{OPENID}?{urlencode({'next': local_path(after)})}",
+        )  # fmt: skip
 
     async def _sign_in(self, request: Request) -> Response:
         fields = await self.read_form(request, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from truekeep.core.machine import own_state
 from truekeep.interfaces.cli.app import EXIT_INTERRUPTED
 from truekeep.interfaces.cli.options import in_workspace
 from truekeep.interfaces.cli.output import Shown, emit
+from truekeep.interfaces.cli.server_openid import link, links, openid_options, openid_settings, unlink
 from truekeep.interfaces.cli.server_options import (
     data_option,
     database_option,
@@ -45,7 +46,8 @@ def server() -> None:
     """
 
 
-server.add_command(webhook)
+for command in (webhook, link, links, unlink):
+    server.add_command(command)
 
 
 @server.command()
@@ -263,11 +265,12 @@ def retry(workspace: str, url: str) -> None:
 @click.option("--tls-key", metavar="FILE", help="Its private key.")
 @click.option("--behind-proxy", is_flag=True, help="A proxy in front of this address does TLS.")
 @public_url_option
+@openid_options
 @private_webhooks_option
 @click.pass_context
 def run(
     ctx: click.Context, /, url: str, host: str, port: int, data: str, tls_cert: str | None, tls_key: str | None,
-    behind_proxy: bool, public_url: str, allow_private: bool,
+    behind_proxy: bool, public_url: str, allow_private: bool, **oidc: Any,
 ) -> None:  # fmt: skip
     """Serve the workspaces of a database until stopped.
 
@@ -295,8 +298,8 @@ def run(
     try:
         serve_team(
             url, _data_folder(data), listener,
-            tls=(tls_cert, tls_key), public_url=public_url, allow_private_webhooks=allow_private,
-            announce=lambda: echo(told), report=_report,
+            tls=(tls_cert, tls_key), public_url=public_url, openid=openid_settings(public_url, **oidc),
+            allow_private_webhooks=allow_private, announce=lambda: echo(told), report=_report,
         )  # fmt: skip
     except KeyboardInterrupt:
         echo("stopped", err=True)
