@@ -154,7 +154,10 @@ def link(url: str, account: str, issuer: str, *, subject: str = "", email: str =
 
 
 def unlink(url: str, account: str) -> int:
-    """End all links of an account, and its sessions that are open; gives how many links there were."""
+    """End all links of an account, and what was begun by them: sessions, and programs that were allowed something.
+
+    Gives how many links there were.
+    """
     with as_owner(url) as connection:
         number = account_id(connection, account)
         ended = connection.execute("DELETE FROM identity WHERE account = %s", (number,)).rowcount
@@ -162,6 +165,11 @@ def unlink(url: str, account: str) -> int:
             raise NotFound(f"{account} is linked to nobody", hint="`truekeep server links` lists the links")
         connection.execute(
             "UPDATE browser_session SET revoked_at = now() WHERE account = %s AND revoked_at IS NULL AND token IS NULL",
+            (number,),
+        )
+        connection.execute(
+            "SELECT end_oauth_grant(id, 'the account was unlinked') FROM oauth_grant"
+            " WHERE account = %s AND signed_in_with IS NULL",
             (number,),
         )
         note(connection, "admin", "unlinked", account=account)

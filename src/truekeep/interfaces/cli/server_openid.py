@@ -117,7 +117,7 @@ def link(account: str, email: str, subject: str, oidc_issuer: str, url: str) -> 
 @click.argument("account")
 @on_database
 def unlink(account: str, url: str) -> None:
-    """End the links of an account, and its sessions.
+    """End the links of an account, its sessions, and what it allowed programs.
 
     Example: truekeep server unlink ada
     """
