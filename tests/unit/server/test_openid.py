@@ -109,14 +109,15 @@ def test_an_address_belongs_to_whom_it_first_brought(ready: Team, provider: Runn
     assert "your subject there is 2" in refused.text
     assert [(row.account, row.subject) for row in list_links(ready.url)] == [("ada", "1")]
     set_grant(ready.url, "ada", "team", "reader")
-    program = Program(browser, browser, HOST)
-    program.register()
-    tokens = program.tokens()
-    assert program.call(tokens["access_token"]).status_code == 200
-    assert unlink(ready.url, "ada") == 1
-    assert who(ready, browser) == "", "sessions end, too"
-    assert program.call(tokens["access_token"]).status_code == 401
-    assert program.refresh(tokens["refresh_token"]).status_code == 400
+    with browser:
+        program = Program(browser, browser, HOST)
+        program.register()
+        tokens = program.tokens()
+        assert program.call(tokens["access_token"]).status_code == 200
+        assert unlink(ready.url, "ada") == 1
+        assert who(ready, browser) == "", "sessions end, too"
+        assert program.call(tokens["access_token"]).status_code == 401
+        assert program.refresh(tokens["refresh_token"]).status_code == 400
 
 
 def test_a_subject_can_be_linked(ready: Team, provider: RunningProvider) -> None:
