@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-WHITE_ON_BLACK, PLAIN = "\x1b[97;40m", "\x1b[0m"
 _BORDER = 2  # modules
 
 

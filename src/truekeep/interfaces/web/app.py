@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PAGES = (home, review, memory, search, history, transcripts, change_stream)
 
 
-def make_app(site: LocalSite, hosts: Iterable[str]) -> ASGIApp:
+def make_app(site: LocalSite, hosts: Iterable[str], *, has_tls: bool = False) -> ASGIApp:
     """The site, ready to be served under these host names."""
     routes: list[BaseRoute] = [route for page in PAGES for route in page.routes(site)]
     routes.append(Mount("/static", StaticFiles(packages=[("truekeep.interfaces.web", "static")])))
@@ -47,4 +47,4 @@ def make_app(site: LocalSite, hosts: Iterable[str]) -> ASGIApp:
         return response
 
     app = Starlette(routes=routes, lifespan=lifespan, exception_handlers={HTTPException: failed, Exception: failed})
-    return WebRequestGuard(app, site.keys, hosts, read_only=site.read_only)
+    return WebRequestGuard(app, site.keys, hosts, read_only=site.read_only, has_tls=has_tls)

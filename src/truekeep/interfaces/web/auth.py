@@ -104,11 +104,14 @@ class Refusal(NamedTuple):
 class WebRequestGuard:
     """Refuses requests that may not use the site, and adds the site's headers to every response."""
 
-    def __init__(self, app: ASGIApp, keys: Keys, hosts: Iterable[str], *, read_only: bool = False) -> None:
+    def __init__(
+        self, app: ASGIApp, keys: Keys, hosts: Iterable[str], *, read_only: bool = False, has_tls: bool = False
+    ) -> None:
         self._app = app
         self._keys = keys
         self._hosts = frozenset(host.lower() for host in hosts)
         self._read_only = read_only
+        self._has_tls = has_tls
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -166,6 +169,7 @@ class WebRequestGuard:
         if scope["method"] not in SAFE or len(tokens) != 1 or not self._keys.is_token(tokens[0]):
             return Refusal(401, "This link is not valid any more: `truekeep serve` prints a new one each time.")
         cookie = f"{_cookie_name(port)}={self._keys.cookie}; Path=/; HttpOnly; SameSite=Strict"
+        cookie += "; Secure" if self._has_tls else ""
         where = _address(scope, [(name, value) for name, value in query if name != "token"])
         return Refusal(303, "", ((b"location", where.encode()), (b"set-cookie", cookie.encode())))
 

@@ -32,6 +32,7 @@ def serve_site(
     *,
     hosts: Iterable[str],
     read_only: bool,
+    tls: tuple[str, str] | None = None,
     announce: Callable[[], None] = lambda: None,
 ) -> None:
     """Serve a workspace on a socket, under these host names, and close the socket at the end."""
@@ -39,7 +40,7 @@ def serve_site(
     taken = socket.socket(listener.family, listener.type, socket.IPPROTO_TCP, fileno=listener.detach())
     site = LocalSite(path, keys, read_only=read_only)
     config = uvicorn.Config(
-        make_app(site, hosts),
+        make_app(site, hosts, has_tls=tls is not None),
         http="h11",
         ws="none",
         lifespan="on",
@@ -49,6 +50,8 @@ def serve_site(
         server_header=False,
         proxy_headers=False,
         timeout_graceful_shutdown=1,
+        ssl_certfile=tls[0] if tls else None,
+        ssl_keyfile=tls[1] if tls else None,
     )
     with taken:
         AnnouncingServer(config, announce).run(sockets=[taken])
