@@ -38,9 +38,12 @@ from truekeep.handoffs.sync.publication_store import NOTES
 from truekeep.handoffs.sync.receipts import Signer, read_signer
 from truekeep.handoffs.sync.routes import Route, write_routes
 from truekeep.handoffs.sync.runner import Unreachable
+from truekeep.integrations.schedule.run import Step, run_job
 from truekeep.workspace import context
+from truekeep.workspace.machine_role import side_of
 from truekeep.workspace.publishing import publisher
 from truekeep.workspace.receiving import complete_copy, receive_sent
+from truekeep.workspace.schedule_log import NO_UPDATES
 from truekeep.workspace.take_copy import make_workspace
 
 if TYPE_CHECKING:
@@ -93,6 +96,22 @@ def test_nothing_has_to_be_read_again_after_any_state(pair: Pair) -> None:
     pair.place.configure('[sync]\nprivate = ["other.md"]\n')
     pair.sync()
     assert changed() == 0, "a state that is made anew"
+
+
+def test_a_scheduled_run_goes_on_with_the_state_that_its_sync_brought(pair: Pair) -> None:
+    pair.write("memory/plans.md", f"# Plans\n{SECRET}\n")
+    pair.root = Path(copy_root())
+    pair.sync()
+    opened = pair.open()
+
+    def then(step: Step) -> None:
+        if step.name == "sync":  # the state that is open is removed: something became private
+            pair.place.configure('[sync]\nprivate = ["plans.md"]\n')
+            pair.sync()
+
+    run = run_job(opened, side_of(opened), now=lambda: NOW, on_step=then)
+    assert (run.ending, opened.path.exists()) == (NO_UPDATES, False), run
+    assert "the canonical host is" in run.why
 
 
 @pytest.mark.parametrize("fault", ["killed", "disk full"])

@@ -7,8 +7,8 @@ and store transcripts. Outside of the hours for filing, nothing is filed and not
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from truekeep.core import file_io
 from truekeep.core.bugs import SCHEDULED, note_bug
 from truekeep.core.errors import Busy, TruekeepError, is_database_error
-from truekeep.core.memory_copy import find_copy, has_news
+from truekeep.core.memory_copy import find_copy, has_news, live_path
 from truekeep.handoffs.sync.contact_history import read_history
 from truekeep.handoffs.sync.routes import Route, read_routes
 from truekeep.handoffs.sync.runner import run_routes
@@ -195,8 +195,20 @@ def _ending(steps: list[Step], is_paused: bool) -> tuple[str, str]:
     return NO_UPDATES, why
 
 
+@contextmanager
+def _in_use(workspace: Workspace) -> Iterator[Workspace]:
+    """The workspace; of a copy the state in use now, because the sync may have removed the one that was opened."""
+    path = Path(live_path(workspace.path))
+    if path == workspace.path:
+        yield workspace
+        return
+    with Workspace.open(path) as current:
+        yield current
+
+
 def _elsewhere(workspace: Workspace) -> str:
-    host = workspace.state.host()
+    with _in_use(workspace) as current:
+        host = current.state.host()
     return f"nothing is filed here, the canonical host is {host.name}"
 
 
@@ -266,7 +278,11 @@ def _copy() -> Step:
 
 
 def _transcripts(workspace: Workspace | None) -> Step:
-    done = workspace.sessions.sync_transcripts() if workspace is not None else producer.sync_transcripts(force=False)
+    if workspace is None:
+        done = producer.sync_transcripts(force=False)
+    else:
+        with _in_use(workspace) as current:
+            done = current.sessions.sync_transcripts()
     problem = f"{done.problems[0]} (and {len(done.problems) - 1} more)" if done.problems else ""
     return Step("transcripts", {"turns": done.turns}, problem.removesuffix(" (and 0 more)"))
 
