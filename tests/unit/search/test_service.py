@@ -98,6 +98,16 @@ def test_an_edit_is_seen_at_once_by_whoever_has_the_index_open(memory: Place) ->
         assert first(workspace.search.find("ERR_QUOTA_4711")) == "memory/2026-11-13.md"
 
 
+@pytest.mark.parametrize(
+    "between", ["\n" * 300, " " * 300, "#" * 300 + "\n", "\n \t" * 100], ids=["lines", "blanks", "signs", "all"]
+)
+def test_blanks_below_a_heading_are_read_once(place: Place, between: str) -> None:
+    """A search did not end when a chunk began with a heading and went on with many blanks or signs."""
+    place.configure(WORDS_ONLY)
+    remember(place, "memory/tables.md", f"# Tables\n{between}benchmark columns are aligned\n")
+    assert first(search(place, "benchmark columns")) == "memory/tables.md"
+
+
 def test_what_ingest_filed_is_found(place: Place) -> None:
     place.leave(a_handoff())
     place.ingest()
