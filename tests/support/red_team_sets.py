@@ -31,11 +31,12 @@ ALPHABETS = {
     "D": string.digits,
     "H": "0123456789abcdef",
     "L": string.ascii_lowercase + string.digits,
+    "Q": "023456789acdefghjklmnpqrstuvwxyz",
     "S": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "T": string.ascii_uppercase + "234567",
     "W": string.ascii_letters + string.digits + "_-",
 }
-DRAWN = re.compile(r"\{UUID\}|\{([ABDHLSTW])([0-9]+)\}")
+DRAWN = re.compile(r"\{UUID\}|\{([ABDHLQSTW])([0-9]+)\}")
 ENCODED = re.compile(r"\{(\w+):((?:[^{}]|\{\"[^{}]*\"\})*)\}")
 LEET = str.maketrans("aeiost", "4310$7")
 CYRILLIC = str.maketrans("aeopcxyi", "аеорсхуі")
@@ -154,14 +155,15 @@ def rates(name: str, half: Half, *, is_positive: bool) -> dict[str, tuple[float,
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("sets", nargs="*", default=list(FINDERS), help="secrets, orders")
     parser.add_argument("--quiet", action="store_true", help="figures only")
-    quiet = parser.parse_args().quiet
-    for name in FINDERS:
+    options = parser.parse_args()
+    for name in options.sets:
         for half in get_args(Half):
             for is_positive, word in ((True, "missed"), (False, "false alarms")):
                 for group, (share, number) in rates(name, half, is_positive=is_positive).items():
                     print(f"{name} {half} {word:12} {group:20} {share:6.1%} of {number}")
-        if not quiet:
+        if not options.quiet:
             wrong = {case for case, is_wrong in iter_mistakes(name, "development") if is_wrong}
             for case in read_cases(name):
                 if case in wrong:

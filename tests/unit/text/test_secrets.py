@@ -35,6 +35,7 @@ ALPHABETS = {
     "D": string.digits,
     "H": "0123456789abcdef",
     "L": string.ascii_lowercase + string.digits,
+    "Q": "023456789acdefghjklmnpqrstuvwxyz",
     "S": "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz",
     "T": string.ascii_uppercase + "234567",
     "U": string.ascii_uppercase + string.digits,
@@ -203,6 +204,12 @@ SAMPLES = {
     "shippo-token": ["shippo_live_{H40}"],
     "inngest-signing-key": ["signkey-prod-{H64}"],
     "mapbox-secret-token": ["sk.eyJ{A80}.{A22}"],
+    "brave-search-key": ["BSA{A27}4"],
+    "artifactory-reference-token": ["cmVmdGtu{A56}"],
+    "ntfy-token": ["tk_{L28}4"],
+    "nostr-private-key": ["nsec1{Q58}"],
+    "bitcoin-private-key": ["5K{S48}7", "K{S50}7", "xprv{S107}"],
+    "docker-config-auth": ['"auth": "«{B28}==»"'],
     "jwt": ["eyJ{W33}.eyJ{W60}.{W43}"],
     "private-key": [
         "-----BEGIN RSA PRIVATE KEY-----\n{B64}\n{B64}\n-----END RSA PRIVATE KEY-----",
@@ -280,7 +287,7 @@ def drawn(template: str, seed: int = 0) -> tuple[str, int, int]:
             return "-".join("".join(chance.choices(ALPHABETS["H"], k=n)) for n in (8, 4, 4, 4, 12))
         return "".join(chance.choices(ALPHABETS[place[1]], k=int(place[2])))
 
-    marked = re.sub(r"\{UUID\}|\{([ABDHLSTUW])([0-9]+)\}", draw, template)
+    marked = re.sub(r"\{UUID\}|\{([ABDHLQSTUW])([0-9]+)\}", draw, template)
     start, end = marked.find("«"), marked.find("»")
     sample = marked.replace("«", "").replace("»", "")
     return (sample, start, end - 1) if start >= 0 else (sample, 0, len(sample))
@@ -365,9 +372,9 @@ def test_overlapping_finds_are_one_named_by_the_vendor() -> None:
 
 def test_a_value_that_was_found_once_is_masked_wherever_it_stands() -> None:
     value = drawn("{A9}7{A6}")[0]
-    text = f"Log in as ada with {value}.\n- password: {value}\n\nÜ: mysql -p{value}, `{value[:4]}\u200b{value[4:]}`\n"
+    text = f"Log in as ada with {value}.\n- password: {value}\n\nÜ: mytool -p{value}, `{value[:4]}\u200b{value[4:]}`\n"
     mark = "[secret: assigned-password]"
-    assert mask_secrets(text) == f"Log in as ada with {mark}.\n- password: {mark}\n\nÜ: mysql -p{mark}, `{mark}`\n"
+    assert mask_secrets(text) == f"Log in as ada with {mark}.\n- password: {mark}\n\nÜ: mytool -p{mark}, `{mark}`\n"
     assert mask_lines(text) == mask_secrets(text)
     assert value not in cover_secrets(text)
 

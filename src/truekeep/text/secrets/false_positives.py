@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from itertools import pairwise
 
@@ -147,13 +148,84 @@ def is_password(value: bytes, before: bytes, after: bytes) -> bool:
     return is_number or is_spoken_password(value, before, after)
 
 
-def is_spoken_password(value: bytes, _before: bytes, after: bytes) -> bool:
+def is_spoken_password(value: bytes, before: bytes, after: bytes) -> bool:
+    if len(value) in _DIGEST_LENGTHS and compiled(_DIGEST_OF).search(before) and compiled(_LONG_HEX).fullmatch(value):
+        return False
     # A sign at the end may only close the sentence.
     if len(value) < 6 or not _has_letters(value) or not has(value.rstrip(b"!?"), _DIGITS + _SIGNS) or _is_code(after):
         return False
     if _is_cut(value, after) or compiled(_TUTORIAL_LOGIN).fullmatch(value) is not None:
         return False
     return compiled(_NO_PASSWORD).fullmatch(value) is None and not _is_dummy(value)
+
+
+_PUBLIC_PREFIX = r"(?:pk_(?:test|live)|ssh-|AAAA[BC]3|age1|npub1|bc1|0x[0-9a-fA-F]{40}\z|sha|h1:|G-|GTM-|UA-|arn:|urn:|data:).*"
+_DIGEST_LENGTHS = (32, 40, 56, 64, 96, 128)
+_DIGEST_OF = r"(?i)\b(?:sha-?[0-9]*(?:sum)?|md5|hash|digest|checksum|fingerprint|commit)\b[^\n]{0,40}\z"
+_LONG_HEX = r"(?i)(?:0x)?[0-9a-f]+"
+_CLASSES = bytes(
+    0 if chr(byte).islower() else 1 if chr(byte).isupper() else 2 if chr(byte).isdigit() else 3 for byte in range(128)
+) + bytes(128)
+_MADE_UP = r"(?i)pass(?:wor)?d|secret|token|example|letmein|qwerty"
+_PARTS = re.compile(rb"[-_./:]")
+_LETTERS_OF_A_WORD = 3  # at least, on average
+MIN_CHANGES = 3  # between small letters, capitals, digits and signs
+
+
+def _changes(value: bytes) -> int:
+    """How often small letters, capitals, digits and signs take turns."""
+    return sum(one != two for one, two in pairwise(value.translate(_CLASSES)))
+
+
+def is_long_hex(value: bytes) -> bool:
+    return compiled(_LONG_HEX).fullmatch(value) is not None
+
+
+def is_reference(value: bytes) -> bool:
+    """Whether it is a name, an address, an id or a path, as a whole."""
+    return compiled(_NO_KEY).fullmatch(value) is not None or compiled(_PUBLIC_PREFIX).fullmatch(value) is not None
+
+
+def is_nearby_password(value: bytes, _context: bytes, after: bytes) -> bool:
+    """For a value in the sentence of a password: letters, digits and perhaps signs that make up no name."""
+    if not 8 <= len(value) <= 64 or not (has(value, _DIGITS) and has(value, _LETTERS)) or has(value, b"/\\="):
+        return False
+    if not is_spoken_password(value, b"", after) or compiled(_LOOSE_NAME).fullmatch(value) is not None:
+        return False
+    if compiled(_PUBLIC_PREFIX).fullmatch(value) is not None or compiled(_LONG_HEX).fullmatch(value) is not None:
+        return False
+    return compiled(_MADE_UP).search(value) is None and _changes(value) >= MIN_CHANGES and _entropy(value) >= 2.6
+
+
+def is_pair_password(value: bytes, line: bytes, after: bytes) -> bool:
+    """For a value behind a user's name: as above, or a word, a number and a sign."""
+    if is_nearby_password(value, line, after):
+        return True
+    is_word_and_sign = compiled(r"[A-Z][a-z]{2,}[0-9]{2,6}[!@#$%^*?+]+|[!@#$%^*?+]+[A-Z][a-z]{2,}[0-9]{2,6}").fullmatch(value)
+    return is_word_and_sign is not None and not _is_dummy(value)
+
+
+def is_nearby_key(value: bytes, context: bytes, after: bytes) -> bool:
+    """For a long value in the sentence of a key: random, and not a name, a digest, an address or an id."""
+    if len(value) < 16 or not is_key(value, context, after) or compiled(_MADE_UP).search(value) is not None:
+        return False
+    if compiled(_PUBLIC_PREFIX).fullmatch(value) is not None:
+        return False
+    if is_long_hex(value):
+        return len(value) >= 32
+    if any(len(part) > 3 and part.isalpha() and (part.islower() or part.isupper()) for part in _PARTS.split(value)):
+        return False
+    is_camel_case = not value.islower() and not value.isupper() and len(value) >= _LETTERS_OF_A_WORD * (_changes(value) + 1)
+    return is_random(value) and has(value, _DIGITS) and _changes(value) >= MIN_CHANGES + 2 and not is_camel_case
+
+
+def is_grouped_code(value: bytes) -> bool:
+    """For groups of letters and digits behind "recovery codes": no words, no date."""
+    bare = value.translate(None, b" -")
+    if is_sequence(bare) or compiled(r"[0-9]{4}-[0-9]{2}.*").fullmatch(value) is not None:
+        return False
+    has_both = has(bare, _DIGITS) and has(bare, _LETTERS)
+    return has_both or (value.isupper() and len(bare) >= 16) or (b" " in value and len(set(bare)) > 7) or bare.isdigit()
 
 
 def _has_letters(value: bytes) -> bool:

@@ -17,6 +17,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from truekeep.text.secrets import nearby
+from truekeep.text.secrets.encoded import iter_encoded, may_be_encoded
 from truekeep.text.secrets.false_positives import has, is_name, is_random
 from truekeep.text.secrets.normalise import SqueezedText, fold, iter_veils, join, squeeze
 from truekeep.text.secrets.regex import compile_bytes, compiled
@@ -37,7 +39,7 @@ class Secret(NamedTuple):
 def find_secrets(text: str) -> tuple[Secret, ...]:
     """Every credential in the text, in order, none overlapping another."""
     data, faithful = _encode(text)
-    if faithful and _gate().search(data) is None and _prose_gate().search(data) is None:
+    if faithful and not _may_hold(data):
         return ()
     spans = list(_iter_spans(text))
     shown = fold(text) if not faithful or _veil_gate().search(data) is not None else squeeze(text, ())
@@ -55,7 +57,19 @@ def find_secrets(text: str) -> tuple[Secret, ...]:
         merged = _merge(merged + others)
     if repeats := list(_iter_repeats(text, shown, merged)):
         merged = _merge(merged + repeats)
-    return tuple(Secret(rule=load_rules()[order].name, start=start, end=end) for start, end, order in merged)
+    return tuple(Secret(rule=_rule_name(order), start=start, end=end) for start, end, order in merged)
+
+
+def _may_hold(data: bytes) -> bool:
+    """Whether anything is worth trying. Most texts hold nothing."""
+    gates = (_gate(), _prose_gate())
+    return any(gate.search(data) is not None for gate in gates) or nearby.may_hold(data) or may_be_encoded(data)
+
+
+def _rule_name(order: int) -> str:
+    """Values that only a word nearby gives away are numbered behind the rules, so that a format's name goes first."""
+    rules = load_rules()
+    return rules[order].name if order < len(rules) else nearby.NAMES[order - len(rules)]
 
 
 def mask_secrets(text: str) -> str | None:
@@ -139,6 +153,9 @@ def _encode(text: str) -> tuple[bytes, bool]:
 def _iter_spans(text: str, *, joined: bool = False) -> Iterator[Span]:
     data, _ = _encode(text)
     spans = sorted(_iter_byte_spans(data, joined=joined))
+    if not joined:
+        found = ((item.start, item.end, len(load_rules()) + item.name) for item in nearby.iter_nearby(data))
+        spans = sorted((*spans, *found, *iter_encoded(data, _first_rule)))
     if len(data) == len(text):
         yield from spans
         return
@@ -146,6 +163,11 @@ def _iter_spans(text: str, *, joined: bool = False) -> Iterator[Span]:
     ends = _char_offsets(data, sorted(end for _, end, _ in spans))
     for start, end, order in spans:
         yield starts[start], ends[end], order
+
+
+def _first_rule(data: bytes) -> int | None:
+    """The rule of a credential in a decoded text, if there is one."""
+    return next((order for _, _, order in _iter_byte_spans(data, joined=False)), None)
 
 
 def _iter_byte_spans(data: bytes, *, joined: bool) -> Iterator[Span]:
@@ -286,7 +308,7 @@ def _iter_other_halves(text: str, spans: list[Span]) -> Iterator[Span]:
     """Random-looking text near the public half of a key pair."""
     done = 0
     for start, end, order in spans:
-        if load_rules()[order].name in _KEY_PAIR_RULES:
+        if _rule_name(order) in _KEY_PAIR_RULES:
             first, last = start - _KEY_PAIR_WINDOW, end + _KEY_PAIR_WINDOW
             for match in _LONG_RUN.finditer(text, max(done, first - _LONGEST_RUN), last + _LONGEST_RUN):
                 if match.end() > first and match.start() < last and is_random(match[0].encode()):
