@@ -1,7 +1,7 @@
 """Labelled notes of `tests/samples/red_team`: credentials and look-alikes, planted orders and ordinary imperatives.
 
-`python -m tests.support.red_team_sets` prints how many of each group are found, and lists the mistakes of the development
-half. The held-out half is measured, never read while rules are written.
+`python -m tests.support.red_team_sets` prints how many of each group are found, and lists the mistakes of the
+development half. The held-out half is measured, never read while rules are written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import random
 import re
 import string
 import tomllib
-import urllib.parse
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args

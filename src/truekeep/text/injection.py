@@ -12,11 +12,13 @@ agents, and nothing in the files that are made of instructions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from truekeep.text.encodings import iter_decoded
 from truekeep.text.instruction_files import is_instruction_file
 from truekeep.text.linear_regex import compile_linear
 from truekeep.text.phrases import expand_names, load_phrases
@@ -42,6 +44,31 @@ _CLAUSE_END = r"[\t\x20*_\"'`]*(?:[.,;:!?)<|]|-->|\n[\t\x20]*(?:[-*+>#\n\d]|\z)|
 _NEGATION_WINDOW = 80  # bytes in front of a request
 _REGEX_MEMORY = 64 << 20  # RE2 needs room for the states of a few hundred phrases at once
 _LOCAL_HOSTS = ("localhost", "127.0.0.1")  # a package index there is the user's own
+# What their vendors' own documents pipe into a shell.
+_INSTALLERS = frozenset(
+    (
+        "astral.sh",
+        "bun.sh",
+        "claude.ai",
+        "cli.github.com",
+        "deb.nodesource.com",
+        "deno.land",
+        "fly.io",
+        "get.docker.com",
+        "get.k3s.io",
+        "get.pnpm.io",
+        "get.sdkman.io",
+        "install.python-poetry.org",
+        "mise.run",
+        "ollama.com",
+        "openclaw.ai",
+        "pyenv.run",
+        "rclone.org",
+        "sh.rustup.rs",
+        "starship.rs",
+        "tailscale.com",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +125,12 @@ def _is_told(lines: Sequence[str], item: Instruction) -> bool:
 def _find(text: str, kinds: tuple[str, ...], tables: tuple[str, ...]) -> tuple[Instruction, ...]:
     shown = text.encode("utf-8", "replace")
     # Emphasis inside a word (ig**no**re) hides it from a pattern, but not from a reader.
-    unmarked = [shown.translate(None, b"*")] if b"*" in shown else []
-    if is_plain(text) and all(_any_phrase().search(_lower(view)) is None for view in (shown, *unmarked)):
+    disguised = [shown.translate(None, b"*")] if b"*" in shown else []
+    disguised += _iter_disguises(shown)
+    if is_plain(text) and all(_any_phrase().search(_lower(view)) is None for view in (shown, *disguised)):
         return ()
     found: dict[tuple[int, str], Instruction] = {}
-    for view in (*_iter_views(text, shown), *unmarked):
+    for view in (*_iter_views(text, shown), *disguised):
         lowered = _lower(view)
         if _any_phrase().search(lowered) is None:
             continue
@@ -129,6 +157,32 @@ def _iter_views(text: str, shown: bytes) -> Iterator[bytes]:
     revealed = reveal_hidden(text)
     if revealed != text:
         yield fold(revealed, newlines=True).encode()
+
+
+def _iter_disguises(shown: bytes) -> Iterator[bytes]:
+    """The text with encoded runs decoded, with digits read as letters, in rot13, and each line backwards.
+
+    A reading model undoes all of these. Nobody's text gives an order in one of them by chance.
+    """
+    pieces: list[bytes] = []
+    end = 0
+    for run in iter_decoded(shown):
+        pieces += (shown[end : run.start], b" ", _ONE_LINE.sub(b" ", run.text), b" ")
+        end = run.end
+    if pieces:
+        yield b"".join((*pieces, shown[end:]))
+    if _DIGIT_IN_A_WORD.search(shown) is not None:
+        yield shown.translate(_LEET)
+    yield shown.translate(_ROT13)
+    yield b"\n".join(line[::-1] for line in shown.split(b"\n"))
+
+
+_ONE_LINE = re.compile(rb"[\r\n]")
+_DIGIT_IN_A_WORD = re.compile(rb"[A-Za-z][0134578$@][A-Za-z]")
+_LEET = bytes.maketrans(b"0134578$@", b"oieastbsa")
+_ROT13 = bytes.maketrans(
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz", b"NOPQRSTUVWXYZABCDEFGHIJKLMnopqrstuvwxyzabcdefghijklm"
+)
 
 
 def _iter_phrases(kind: str, view: bytes, tables: tuple[str, ...]) -> Iterator[tuple[int, int]]:
@@ -162,14 +216,41 @@ def _is_harmless(kind: str, view: bytes, match: Any) -> bool:
         return True
     if kind == "weakening":
         return _compiled(negation["inside"]).search(inside) is not None
-    urls = [url for url in match.groups() if url] if kind == "remote-code" else []
-    return bool(urls) and all(map(_is_local, urls))
+    if kind == "remote-code":
+        indexes = [url for url in match.groups() if url]
+        piped = [] if indexes else _WEB_ADDRESS.findall(inside)
+        return bool(indexes and all(map(_is_local, indexes))) or bool(piped and all(map(_is_installer, piped)))
+    return _is_described(view, start, end)
+
+
+_WEB_ADDRESS = re.compile(rb"https?://[^\s\"'`|)>]+")
+_QUOTES = {b'"': b'"', b"'": b"'", b"`": b"`", b"\xe2\x80\x9c": b"\xe2\x80\x9d", b"\xe2\x80\x9e": b"\xe2\x80\x9c"}
+
+
+def _is_described(view: bytes, start: int, end: int) -> bool:
+    """Whether a phrase is in quotes, on a line that tells what is done about such phrases."""
+    line_start, line_end = view.rfind(b"\n", 0, start) + 1, view.find(b"\n", end)
+    before, after = view[line_start:start], view[end : line_end if line_end >= 0 else len(view)]
+    closing = next((closing for opening, closing in _QUOTES.items() if before.endswith(opening)), None)
+    return (
+        closing is not None
+        and closing in after
+        and _compiled(load_phrases("injection").any_of("described")).search(before + after) is not None
+    )
 
 
 def _is_local(url: bytes) -> bool:
-    authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
-    host = authority.rpartition(b"@")[2].partition(b":")[0].decode("utf-8", "replace")
+    host = _host(url)
     return any(host == known or host.endswith("." + known) for known in _LOCAL_HOSTS)
+
+
+def _is_installer(url: bytes) -> bool:
+    return url.startswith(b"https:") and _host(url) in _INSTALLERS
+
+
+def _host(url: bytes) -> str:
+    authority = url.partition(b"://")[2].partition(b"/")[0].partition(b"?")[0]
+    return authority.rpartition(b"@")[2].partition(b":")[0].decode("utf-8", "replace")
 
 
 def _excerpt(view: bytes, start: int, end: int) -> str:

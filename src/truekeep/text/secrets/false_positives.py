@@ -159,15 +159,22 @@ def is_spoken_password(value: bytes, before: bytes, after: bytes) -> bool:
     return compiled(_NO_PASSWORD).fullmatch(value) is None and not _is_dummy(value)
 
 
-_PUBLIC_PREFIX = r"(?:pk_(?:test|live)|ssh-|AAAA[BC]3|age1|npub1|bc1|0x[0-9a-fA-F]{40}\z|sha|h1:|G-|GTM-|UA-|arn:|urn:|data:).*"
+_PUBLIC_PREFIX = (
+    r"(?:pk_(?:test|live)|ssh-|AAAA[BC]3|age1|npub1|bc1|0x[0-9a-fA-F]{40}\z|sha|h1:|G-|GTM-|UA-|arn:|urn:|data:"
+    r"|(?:req|msg|toolu|call|resp|run|thread|org|cus|pi|price|sub|evt|chatcmpl)[_-]).*|[a-z]{2,10}1[02-9ac-hj-np-z]{38,90}"
+)
 _DIGEST_LENGTHS = (32, 40, 56, 64, 96, 128)
 _DIGEST_OF = r"(?i)\b(?:sha-?[0-9]*(?:sum)?|md5|hash|digest|checksum|fingerprint|commit)\b[^\n]{0,40}\z"
 _LONG_HEX = r"(?i)(?:0x)?[0-9a-f]+"
 _CLASSES = bytes(
     0 if chr(byte).islower() else 1 if chr(byte).isupper() else 2 if chr(byte).isdigit() else 3 for byte in range(128)
 ) + bytes(128)
-_MADE_UP = r"(?i)pass(?:wor)?d|secret|token|example|letmein|qwerty"
+_MADE_UP = (
+    r"(?i)p[a@4][s$5]{2}(?:w[o0]r)?d|secret|s[e3]cure|token|example|letmein|qwerty|a-z|[0-9]{4}-[0-9]{2}-[0-9]{2}|[?&][a-z_]+=|\$[a-z_]{3}"
+    r"|^@[\w.-]+$"
+)
 _PARTS = re.compile(rb"[-_./:]")
+MAX_CHANGES_OF_A_NAME = 6
 _LETTERS_OF_A_WORD = 3  # at least, on average
 MIN_CHANGES = 3  # between small letters, capitals, digits and signs
 
@@ -175,6 +182,24 @@ MIN_CHANGES = 3  # between small letters, capitals, digits and signs
 def _changes(value: bytes) -> int:
     """How often small letters, capitals, digits and signs take turns."""
     return sum(one != two for one, two in pairwise(value.translate(_CLASSES)))
+
+
+def _has_word(value: bytes) -> bool:
+    """Whether a part of it, between its signs, is a word: `E2E-Validation`, `qwen2.5:coder`."""
+    return any(compiled(r"[A-Z]?[a-z]{3,}|[A-Z]{4,}").fullmatch(part) is not None for part in _PARTS.split(value))
+
+
+def is_user_name(name: bytes) -> bool:
+    """Whether somebody could be called so: no id, and nothing random."""
+    return (
+        compiled(r"(?i).*ids?|.*[_-]id|https?|localhost|port").fullmatch(name) is None
+        and _changes(name) <= MAX_CHANGES_OF_A_NAME
+    )
+
+
+def _is_camel_case(value: bytes) -> bool:
+    """`X11Forwarding`, `createdAtTimestamp2026`: words, not single letters, take turns."""
+    return not value.islower() and not value.isupper() and len(value) >= _LETTERS_OF_A_WORD * (_changes(value) + 1)
 
 
 def is_long_hex(value: bytes) -> bool:
@@ -194,14 +219,20 @@ def is_nearby_password(value: bytes, _context: bytes, after: bytes) -> bool:
         return False
     if compiled(_PUBLIC_PREFIX).fullmatch(value) is not None or compiled(_LONG_HEX).fullmatch(value) is not None:
         return False
-    return compiled(_MADE_UP).search(value) is None and _changes(value) >= MIN_CHANGES and _entropy(value) >= 2.6
+    if compiled(_MADE_UP).search(value) is not None or _is_camel_case(value) or _has_word(value):
+        return False
+    if compiled(rf"[a-z]{{5}}|{_UUID}").search(value) is not None:
+        return False
+    return _changes(value) >= MIN_CHANGES and _entropy(value) >= 2.6
 
 
 def is_pair_password(value: bytes, line: bytes, after: bytes) -> bool:
     """For a value behind a user's name: as above, or a word, a number and a sign."""
     if is_nearby_password(value, line, after):
-        return True
-    is_word_and_sign = compiled(r"[A-Z][a-z]{2,}[0-9]{2,6}[!@#$%^*?+]+|[!@#$%^*?+]+[A-Z][a-z]{2,}[0-9]{2,6}").fullmatch(value)
+        return not is_reference(value)
+    is_word_and_sign = compiled(r"[A-Z][a-z]{2,}[0-9]{2,6}[!@#$%^*?+]+|[!@#$%^*?+]+[A-Z][a-z]{2,}[0-9]{2,6}").fullmatch(
+        value
+    )
     return is_word_and_sign is not None and not _is_dummy(value)
 
 
@@ -213,10 +244,9 @@ def is_nearby_key(value: bytes, context: bytes, after: bytes) -> bool:
         return False
     if is_long_hex(value):
         return len(value) >= 32
-    if any(len(part) > 3 and part.isalpha() and (part.islower() or part.isupper()) for part in _PARTS.split(value)):
+    if _has_word(value) or compiled(_UUID).search(value) is not None:
         return False
-    is_camel_case = not value.islower() and not value.isupper() and len(value) >= _LETTERS_OF_A_WORD * (_changes(value) + 1)
-    return is_random(value) and has(value, _DIGITS) and _changes(value) >= MIN_CHANGES + 2 and not is_camel_case
+    return is_random(value) and has(value, _DIGITS) and _changes(value) >= MIN_CHANGES + 2 and not _is_camel_case(value)
 
 
 def is_grouped_code(value: bytes) -> bool:

@@ -1,7 +1,7 @@
 """Finds a credential by a word for one nearby, where no rule of `rules.toml` has the exact form.
 
-In a sentence ("Use … as the password"), behind a slash ("admin / …"), in a column of a table, in a cookie, as the words of
-a seed phrase. The word alone proves little, so the value has to look random: `false_positives` decides.
+In a sentence ("Use … as the password"), behind a slash ("admin / …"), in a column of a table, in a cookie, as the words
+of a seed phrase. The word alone proves little, so the value has to look random: `false_positives` decides.
 """
 
 from __future__ import annotations
@@ -29,39 +29,57 @@ class NearbySecret(NamedTuple):
 # --- Words ----------------------------------------------------------------------------------------------------------
 
 _LOGIN = (
-    r"passw(?:or)?ds?|passphrase|passcode|\bpwd?\b|\bpass\b|passwort|kennwort|zugangscode|mot de passe|contrase[nñ]a|\bclave\b"
-    r"|\bsenha|wachtwoord|has[lł]o|şifre|\bparola|lösenord|пароль|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة (?:المرور|السر)"
+    r"passw(?:or)?ds?|passphrase|passcode|\bpwd?\b|\bpass\b|passwort|kennwort|zugangscode|mot de passe"
+    r"|contrase[nñ]a|\bclave\b"
+    r"|\bsenha|wachtwoord|has[lł]o|şifre|\bparola|lösenord|пароль"
+    r"|密码|密碼|口令|パスワード|暗証番号|비밀번호|암호|كلمة (?:المرور|السر)"
     r"|mật khẩu|kata ?(?:laluan|sandi)|पासवर्ड|\bpsk\b|pre-?shared|\bwpa2?\b|\bssid\b"
     r"|(?:key|store|trust|db|root|user|admin|sudo|smtp|imap|ftp|ssh|mail|wifi|require)pass\b|masterauth"
 )
 _KEY = (
-    r"\b(?:api|access|secret|private|auth|account|encryption|signing|master|service|app|application|consumer|shared|deploy|storage"
-    r"|session|client|webhook|license|wallet|deployer)[ _.-]?key|\bkey\b|\bapikey|\bsecrets?\b|[_-]secret\b|(?:\b|auth)tokens?\b"
+    r"\b(?:api|access|secret|private|auth|account|encryption|signing|master|service|app|application"
+    r"|consumer|shared|deploy|storage"
+    r"|session|client|webhook|license|wallet|deployer)[ _.-]?key|\bkey\b|\bapikey|\bsecrets?\b"
+    r"|[_-]secret\b|(?:\b|auth)tokens?\b"
     r"|[_-]token\b|\bbearer\b|\bcookies?\b|\bcred(?:ential)?s?\b|\bpk\b|\bWIF\b|токен|密钥|密鑰|令牌|トークン|토큰|schlüssel"
 )
 _ACCOUNT = (
-    r"\blog[- ]?ins?\b|\blogon\b|\busers?(?:name)?\b|\baccounts?\b|\bcred(?:ential)?s?\b|\bauth\b|zugangsdaten|anmeldung|benutzer"
-    r"|identifiants?|utilisateur|\bcompte\b|credenziali|utente|usuario|usuário|cuenta|conta\b|gebruiker|логин|учётка|учетка"
+    r"\blog[- ]?ins?\b|\blogon\b|\busers?(?:name)?\b|\baccounts?\b|\bcred(?:ential)?s?\b|\bauth\b"
+    r"|zugangsdaten|anmeldung|benutzer"
+    r"|identifiants?|utilisateur|\bcompte\b|credenziali|utente|usuario|usuário|cuenta|conta\b|gebruiker"
+    r"|логин|учётка|учетка"
     r"|账号|帐号|帳號|用户|ログイン|アカウント|계정|로그인"
 )
-_SEED = r"mnemonic|(?:seed|recovery|backup|secret|wallet)[ -]?(?:phrase|words)|助记词|助記詞|сид-?фраз|seed-?фраз|ニーモニック|시드 ?구문"
+_SEED = (
+    r"mnemonic|(?:seed|recovery|backup|secret"
+    r"|wallet)[ -]?(?:phrase|words)|助记词|助記詞|сид-?фраз|seed-?фраз|ニーモニック|시드 ?구문"
+)
 _ONE_TIME = r"\b(?:2fa|mfa|totp|otp|authenticator)\b|(?:recovery|backup|rescue|emergency)[ -]codes?|app[- ]password"
 _PIN = r"\bPIN\b|(?i:(?:unlock|door|alarm|access|entry|gate|safe|lock)[ -]code|türcode|tresorcode)"
 _BYTES = r"key-?pair|private|secret|solana|id\.json|wallet"
 _COOKIE_WORD = r"(?i)cookie|\s(?:-b|--cookie)[ =]"
 # Values near these words are public, whatever else is near them.
 _PUBLIC = (
-    r"(?i)\b(?:sha-?\d*(?:sum)?|md5|hash(?:es)?|digests?|checksums?|commits?|fingerprints?|public|etag|integrity|revision|merkle"
-    r"|tx|txid|block|addresse?s?|contract|uuid|guid|doc(?:ument)?|file|folder|sheet|page|wiki|node|space|mint|pub(?:key)?)\b"
+    r"(?i)\b(?:sha-?\d*(?:sum)?|md5|hash(?:es)?|digests?|checksums?|commits?|fingerprints?|public|etag"
+    r"|integrity|revision|merkle"
+    r"|tx|txid|block|addresse?s?|contract|uuid|guid|doc(?:ument)?|file|folder|sheet|page|wiki|node|space"
+    r"|mint|pub(?:key)?)\b"
 )
-_WELL_KNOWN_USER = rb"(?i)root|admin|administrator|pi|ubuntu|postgres|sa|deploy|guest|operator|superuser|manager|user"
-_PREFERENCE = rb"(?i)_ga.*|_gid|.*consent.*|theme|lang|locale|tz|timezone|guest_id"
-_SESSION_NAME = rb"(?i)[\w.-]{0,24}(?:sess|sid\b|auth|csrf|xsrf|login|jwt|remember|token|ct0|li_at)[\w.-]{0,24}"
+_WELL_KNOWN_USER = r"(?i)root|admin|administrator|pi|ubuntu|postgres|sa|deploy|guest|operator|superuser|manager|user"
+_PREFERENCE = r"(?i)_ga.*|_gid|.*consent.*|theme|lang|locale|tz|timezone|guest_id"
+_SESSION_NAME = r"(?i)[\w.-]{0,24}(?:sess|sid\b|auth|csrf|xsrf|login|jwt|remember|token|ct0|li_at)[\w.-]{0,24}"
 
 # Keys that open nothing.
-_NO_SECRET_KEY = (
-    r"(?i)\b(?:cache|sort|primary|foreign|partition|row|shortcut|lookup|group|public|host|object|s3|redis|map|dict|json|index"
-    r"|idempotency|i18n|translation|storage|localstorage|config|registry|issue|jira|session|key)[ _-]?keys?\z"
+_HARMLESS_KEY = (
+    r"(?i)\b(?:cache|sort|primary|foreign|partition|row|shortcut|lookup|group|public|host|object|s3|redis"
+    r"|map|dict|json|index"
+    r"|idempotency|i18n|translation|storage|localstorage|config|registry|issue|jira|session|websocket)[ _-]?keys?\z"
+)
+
+_SIGILS = (b"$", b"${", b"%")  # `$PWD` is the folder
+_EXAMPLE = (
+    r"(?i)\b(?:e\.g|example|for instance|such as|z\. ?b|exemple"
+    r"|ejemplo|beispiel)\b[^\n]{0,12}\z|(?:例如|比如|例)[^\n]{0,6}\z"
 )
 
 _WINDOW = 140  # bytes behind a word
@@ -70,7 +88,7 @@ _LONGEST_VALUE = 512
 _LONGEST_LINE = 2000
 _MAX_LABELS = 400  # of a text; more are made to cost time
 _RUN = r"[!#-&*+./0-9:=?@A-Z^_a-z~-]{4,}"
-_SPEECH_END = rb"[.!?;](?:[\s*_`\"')\]]|\z)"
+_SPEECH_END = r"[.!?;](?:[\s*_`\"')\]]|\z)"
 _MASK = re.compile(rb"\[(?:secret: [a-z0-9-]+|withheld)\]")
 
 
@@ -123,15 +141,19 @@ def _line(data: bytes, at: int) -> tuple[int, int]:
 def _iter_after(data: bytes, start: int, end: int, *, is_login: bool) -> Iterator[NearbySecret]:
     line_start, line_end = _line(data, start)
     stop = min(line_end, end + _WINDOW)
-    if compiled(r"(?i)[ _-]?(?:ids?|names?|paths?|files?|counts?|budget|limit|length|policy)\b").match(data[end : end + 12]):
+    if compiled(r"(?i)[ _-]?(?:ids?|names?|paths?|files?|counts?|budget|limit|length|policy)\b").match(
+        data[end : end + 12]
+    ):
         return
-    if compiled(_NO_SECRET_KEY).search(data[max(line_start, start - 24) : end]) is not None:
+    if compiled(_HARMLESS_KEY).search(data[max(line_start, start - 24) : end]) is not None or data.endswith(
+        _SIGILS, 0, start
+    ):
         return
     # Behind a word that is a part of a longer one, as in a URL, is not where people put a value.
     rest = compiled(r"[A-Za-z0-9_@/.-]+").match(data[end : end + _LONGEST_VALUE])
     end += rest.end() if rest is not None else 0
     context = data[max(line_start, start - 60) : stop]
-    closed = compiled(_SPEECH_END.decode()).search(data[end:stop])
+    closed = compiled(_SPEECH_END).search(data[end:stop])
     if closed is not None and not is_login:
         stop = end + closed.start()
     for count, run in enumerate(compiled(_RUN).finditer(data[end : min(line_end, stop + _LONGEST_VALUE)])):
@@ -159,19 +181,22 @@ def _iter_before(data: bytes, start: int, *, is_login: bool) -> Iterator[NearbyS
                 yield found
 
 
+_ID_OF = r"(?i)ids?[\"'`*)]*\s*[:=：|]?\s*[\"'`*(]*\z"
 _SAID = r"(?i)^[^A-Za-z]*\z|\b(?:is|was|are|ist|lautet|est|es|é|è)\b[^A-Za-z]*\z"
 
 
 def _judge(run: bytes, start: int, after: bytes, *, is_login: bool, context: bytes, gap: bytes) -> NearbySecret | None:
     value = run.strip(b"*_:.=")
     start += run.find(value)
-    if judge.is_reference(value) or run.endswith(b"..."):
+    if judge.is_reference(value) or run.endswith(b"...") or compiled(_EXAMPLE).search(gap) is not None:
         return None
     name = compiled(r"[A-Za-z_][\w.-]{0,40}[=:]").match(value)
     if name is not None:
         start, value = start + name.end(), value[name.end() :]
     if is_login and judge.is_nearby_password(value, context, after):
         return NearbySecret(start, start + len(value), PASSWORD)
+    if compiled(_ID_OF).search(gap) is not None:
+        return None
     if judge.is_long_hex(value) and compiled(_SAID).search(gap) is None:
         return None
     if judge.is_nearby_key(value, context, after) and compiled(_PUBLIC).search(context) is None:
@@ -182,7 +207,8 @@ def _judge(run: bytes, start: int, after: bytes, *, is_login: bool, context: byt
 # --- A user and a password ------------------------------------------------------------------------------------------
 
 _PAIR = (
-    r"(?:^|[\s|(:,：，])[\"'`*]{0,3}([\w.+-]{2,40}(?:@[\w.-]+)?)[\"'`*]{0,3}(?:[ \t]*/[ \t]*|[ \t]+[-–—|][ \t]+|:)[\"'`*]{0,3}"
+    r"(?:^|[\s|(:,：，])[\"'`*]{0,3}([\w.+-]{2,40}(?:@[\w.-]+)?)[\"'`*]{0,3}(?:[ \t]*/[ \t]*"
+    r"|[ \t]+[-–—][ \t]+|:)[\"'`*]{0,3}"
     r"([^\s\"'`,;<>()\[\]{}|\\\x{80}-\x{10FFFF}]{6,80})"
 )
 _PAIR_OF_ADMIN = r"(?i)\b(?:root|admin|administrator|deploy|pi|ubuntu|guest)\b[\"'`*]{0,3}[ \t]*[/:|–—-]"
@@ -193,10 +219,12 @@ def _iter_pairs(data: bytes) -> Iterator[NearbySecret]:
         start, end = pair.span(2)
         line_start, line_end = _line(data, start)
         line = data[max(line_start, start - _WINDOW) : min(line_end, end + _WINDOW_BEFORE)]
-        is_admin = compiled(_WELL_KNOWN_USER.decode()).fullmatch(pair.group(1)) is not None
+        is_admin = compiled(_WELL_KNOWN_USER).fullmatch(pair.group(1)) is not None
         if not is_admin and compiled(rf"(?i){_ACCOUNT}|{_LOGIN}").search(line) is None:
             continue
         value = pair.group(2).rstrip(b"*_.:")
+        if pair.group(2).endswith(b"...") or not judge.is_user_name(pair.group(1)):
+            continue
         if judge.is_pair_password(value, line, data[end : end + 8]):
             yield NearbySecret(start, start + len(value), PASSWORD)
 
@@ -220,7 +248,7 @@ def _iter_columns(data: bytes) -> Iterator[NearbySecret]:
 
 def _iter_rows(data: bytes, head_start: int, head_end: int, at: int, bar: bytes) -> Iterator[NearbySecret]:
     heads = data[head_start:head_end].split(bar)
-    kinds = {place: kind for place, head in enumerate(heads) if (kind := _column_kind(head, bar)) is not None}
+    kinds = {place: kind for place, head in enumerate(heads) if (kind := _column_kind(head)) is not None}
     while kinds and at < len(data):
         _, end = _line(data, at)
         cells = data[at:end].split(bar)
@@ -232,8 +260,8 @@ def _iter_rows(data: bytes, head_start: int, head_end: int, at: int, bar: bytes)
                 value = re.split(rb"\s/\s|\s:\s", cell)[-1].strip(b" \t*_`\"'")
                 start = cell_start + cell.rfind(value)
                 is_login = kinds[place]
-                good = judge.is_password(value, b"", b"") if is_login else judge.is_key(value, b"", b"")
-                if value and b" " not in value and good:
+                good = judge.is_password(value, b"", b"") if is_login else judge.is_nearby_key(value, b"", b"")
+                if value and b" " not in value and not value.endswith((b"...", "…".encode())) and good:
                     yield NearbySecret(start, start + len(value), PASSWORD if is_login else SECRET)
         at = end + 1
 
@@ -244,15 +272,16 @@ def _iter_cells(cells: list[bytes], at: int) -> Iterator[tuple[int, bytes]]:
         at += len(cell) + 1
 
 
-def _column_kind(head: bytes, bar: bytes) -> bool | None:
+def _column_kind(head: bytes) -> bool | None:
     """True for passwords, False for keys."""
     head = head.strip(b" \t*_`")
-    if len(head) > 60 or compiled(r"(?i)\b(?:ids?|name|hash|public|policy|length|type|location|env|variable)\b").search(head):
+    other = r"(?i)\b(?:ids?|name|hash|public|policy|length|type|location|env|variable)\b"
+    if len(head) > 60 or compiled(other).search(head) is not None:
         return None
     if compiled(rf"(?i){_LOGIN}").search(head) is not None:
         return True
     is_key = compiled(r"(?i)token|secret|api[ _-]?key|access[ _-]?key|private[ _-]?key|密钥|токен|令牌").search(head)
-    return False if is_key is not None and bar in (b"|", b",") else None
+    return False if is_key is not None else None
 
 
 # --- Cookies, seed phrases, bytes, codes ------------------------------------------------------------------------------
@@ -261,13 +290,14 @@ def _column_kind(head: bytes, bar: bytes) -> bool | None:
 def _iter_cookies(data: bytes) -> Iterator[NearbySecret]:
     named = r"(?:^|[\s;'\"`(&?:|])([A-Za-z_][\w.-]{1,60})=[\"']?([^\s;,'\"`<>(){}|\\]{16,})"
     for match in compiled(rf"(?m){named}").finditer(data):
-        start, end = match.span(2)
+        start = match.start(2)
         value = match.group(2).rstrip(b".*")
-        if compiled(_PREFERENCE.decode()).fullmatch(match.group(1)) is not None or not judge.is_nearby_key(value, b"", b""):
+        is_preference = compiled(_PREFERENCE).fullmatch(match.group(1)) is not None
+        if is_preference or not judge.is_nearby_key(value, b"", b""):
             continue
         line_start, _ = _line(data, start)
         in_cookie = compiled(_COOKIE_WORD).search(data[max(line_start, start - 2000) : start]) is not None
-        if in_cookie or compiled(_SESSION_NAME.decode()).fullmatch(match.group(1)) is not None:
+        if in_cookie or compiled(_SESSION_NAME).fullmatch(match.group(1)) is not None:
             yield NearbySecret(start, start + len(value), COOKIE)
 
 
@@ -282,7 +312,9 @@ def _iter_seed_words(data: bytes, at: int) -> Iterator[NearbySecret]:
     window = data[at : at + 700]
     for row in compiled(rf"{_SEED_WORD}(?:[\s,]{{1,6}}{_SEED_WORD}){{11,26}}").finditer(window):
         words = re.findall(rb"[a-z]+", row.group())
-        first = next((place for place in range(len(words) - 11) if not any(map(_NO_SEED_WORD.match, words[place:]))), None)
+        first = next(
+            (place for place in range(len(words) - 11) if not any(map(_NO_SEED_WORD.match, words[place:]))), None
+        )
         if first is None:
             continue
         start = row.start()

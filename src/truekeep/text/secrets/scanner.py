@@ -17,8 +17,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+from truekeep.text.encodings import iter_decoded, may_be_encoded
 from truekeep.text.secrets import nearby
-from truekeep.text.secrets.encoded import iter_encoded, may_be_encoded
 from truekeep.text.secrets.false_positives import has, is_name, is_random
 from truekeep.text.secrets.normalise import SqueezedText, fold, iter_veils, join, squeeze
 from truekeep.text.secrets.regex import compile_bytes, compiled
@@ -155,7 +155,7 @@ def _iter_spans(text: str, *, joined: bool = False) -> Iterator[Span]:
     spans = sorted(_iter_byte_spans(data, joined=joined))
     if not joined:
         found = ((item.start, item.end, len(load_rules()) + item.name) for item in nearby.iter_nearby(data))
-        spans = sorted((*spans, *found, *iter_encoded(data, _first_rule)))
+        spans = sorted((*spans, *found, *_iter_encoded_spans(data)))
     if len(data) == len(text):
         yield from spans
         return
@@ -165,9 +165,12 @@ def _iter_spans(text: str, *, joined: bool = False) -> Iterator[Span]:
         yield starts[start], ends[end], order
 
 
-def _first_rule(data: bytes) -> int | None:
-    """The rule of a credential in a decoded text, if there is one."""
-    return next((order for _, _, order in _iter_byte_spans(data, joined=False)), None)
+def _iter_encoded_spans(data: bytes) -> Iterator[Span]:
+    """Runs that hold a credential when they are decoded."""
+    for run in iter_decoded(data):
+        order = next((order for _, _, order in _iter_byte_spans(run.text, joined=False)), None)
+        if order is not None:
+            yield run.start, run.end, order
 
 
 def _iter_byte_spans(data: bytes, *, joined: bool) -> Iterator[Span]:

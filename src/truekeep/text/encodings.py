@@ -1,4 +1,4 @@
-"""Credentials in base64, hexadecimal digits, percent signs and HTML entities: decoded once, and searched again."""
+"""Finds and decodes runs of base64, hexadecimal digits, percent signs and HTML entities in text, one level deep."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import html
 import re
 import urllib.parse
 from collections.abc import Callable, Iterator
+from functools import cache
+from typing import Any, NamedTuple
 
-from truekeep.text.secrets.regex import compiled
+from truekeep.text.linear_regex import compile_linear
 
 _RUNS = (
-    r"(?P<base64>[A-Za-z0-9+/_-]{24,}={0,2})|(?P<percent>(?:%[0-9A-Fa-f]{2}){8,})|(?P<entities>(?:&#[0-9]{2,4};|&#[xX][0-9A-Fa-f]{2,4};){8,})"
+    r"(?P<base64>[A-Za-z0-9+/_-]{24,}={0,2})|(?P<percent>(?:%[0-9A-Fa-f]{2}){8,})"
+    r"|(?P<entities>(?:&#[0-9]{2,4};|&#[xX][0-9A-Fa-f]{2,4};){8,})"
 )
 _HEX = re.compile(rb"[0-9a-fA-F]+")
 _LONGEST_RUN = 16_384
@@ -21,16 +24,28 @@ _MAX_RUNS = 400  # of a text
 _PRINTABLE = bytes(range(32, 127)) + b"\t\r\n"
 
 
+class DecodedRun(NamedTuple):
+    """What a run of a text says, and where it is."""
+
+    start: int
+    end: int
+    text: bytes
+
+
+@cache
+def _runs() -> Any:
+    return compile_linear(_RUNS)
+
+
 def may_be_encoded(data: bytes) -> bool:
-    return compiled(_RUNS).search(data) is not None
+    return _runs().search(data) is not None
 
 
-def iter_encoded(data: bytes, search: Callable[[bytes], int | None]) -> Iterator[tuple[int, int, int]]:
-    """The runs that hold a credential when they are decoded, with what `search` says of it."""
-    for _, run in zip(range(_MAX_RUNS), compiled(_RUNS).finditer(data), strict=False):
-        text = _decode(run.group()[:_LONGEST_RUN], run.lastgroup or "")
-        if text and (order := search(text)) is not None:
-            yield run.start(), run.end(), order
+def iter_decoded(data: bytes) -> Iterator[DecodedRun]:
+    """The runs that are plain text when they are decoded."""
+    for _, run in zip(range(_MAX_RUNS), _runs().finditer(data), strict=False):
+        if text := _decode(run.group()[:_LONGEST_RUN], run.lastgroup or ""):
+            yield DecodedRun(run.start(), run.end(), text)
 
 
 def _decode(run: bytes, how: str) -> bytes:
@@ -38,7 +53,7 @@ def _decode(run: bytes, how: str) -> bytes:
         return urllib.parse.unquote_to_bytes(run)
     if how == "entities":
         return html.unescape(run.decode("ascii")).encode("utf-8", "replace")
-    decoders = (bytes.fromhex,) if _HEX.fullmatch(run) else ()
+    decoders: tuple[Callable[[str], bytes], ...] = (bytes.fromhex,) if _HEX.fullmatch(run) else ()
     for decode in (*decoders, _from_base64):
         if _is_text(_try(decode, run[:_PROBE])) and _is_text(text := _try(decode, run)):
             return text
