@@ -25,6 +25,7 @@ from mcp.server.auth.settings import ClientRegistrationOptions
 from mcp.server.transport_security import RequestBodyLimitMiddleware
 from mcp.shared.auth import InvalidRedirectUriError, OAuthMetadata, ProtectedResourceMetadata
 from pydantic import AnyUrl, ValidationError
+from starlette.datastructures import FormData
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -43,7 +44,7 @@ from truekeep.interfaces.api.oauth_provider import (
     RegisteredClient,
     is_loopback,
 )
-from truekeep.interfaces.web.auth import POLICY
+from truekeep.interfaces.web.auth import FORM, POLICY
 from truekeep.server.accounts import WorkspaceAccess, is_workspace_name
 from truekeep.server.oauth import Approval, OAuthRecord
 
@@ -152,18 +153,19 @@ class OAuthServer:
         return await RegistrationHandler(self._provider().for_handlers(), options).handle(request)
 
     async def _give_tokens(self, request: Request) -> Response:
-        form = await request.form()
+        form = await _read_form(request)
         provider = self._provider(form.get("resource")).for_handlers()
         response: Response = await TokenHandler(provider, ClientAuthenticator(provider)).handle(request)
         return response
 
     async def _revoke(self, request: Request) -> Response:
         """The SDK's handler wants a secret from every program; ours have none."""
+        form = await _read_form(request)
         try:
             client = await ClientAuthenticator(self._provider().for_handlers()).authenticate_request(request)
         except AuthenticationError as error:
             return _oauth_error("invalid_client", error.message, 401)
-        token = (await request.form()).get("token")
+        token = form.get("token")
         if not isinstance(token, str):
             return _oauth_error("invalid_request", "token is missing", 400)
         await anyio.to_thread.run_sync(self._record.revoke, uuid.UUID(client.client_id), token)
@@ -301,6 +303,13 @@ def _choices(reaches: tuple[WorkspaceAccess, ...], name: str) -> list[WorkspaceA
     if not found:
         raise Hidden("no such workspace", hint="use the address of a workspace of yours, as in …/mcp/NAME")
     return found
+
+
+async def _read_form(request: Request) -> FormData:
+    """The fields of a request. Files, which other forms may have, are not taken."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        raise HTTPException(400, f"the body is {FORM}")
+    return await request.form()
 
 
 def _oauth_error(code: str, told: str, status: int) -> Response:
