@@ -105,7 +105,8 @@ def rate(
     claim = verdict.claim
     if is_planned or (is_past and verdict.reason not in LINK_REASONS):
         return LOW  # what a plan, a report or a sentence about another time names was there, or is to be
-    if is_of_removed_feature and verdict.verdict == GONE and verdict.reason not in _NOT_OF_A_FEATURE:
+    is_made_by_reader = claim.kind in ("path", "directory") and claim.name.startswith(".")
+    if is_of_removed_feature and verdict.reason not in _NOT_OF_A_FEATURE and not is_made_by_reader:
         return HIGH
     if verdict.reason == LEAST_VERSION:
         return HIGH if is_for_contributors(path) or is_readme(path) else MEDIUM

@@ -18,9 +18,9 @@ from truekeep.verify.verdict import CONFIRMED, GONE, GONE_BEFORE, MOVED, Verdict
 
 _MANY_REMOVED = 3  # names of one document, by one commit
 _MANY_IN_DOCUMENT = 5  # targets that never were
-_MANY_IN_FOLDER = 3
+_MANY_IN_FOLDER = 3  # targets, or documents that have them
 _MIN_HERE, _SHARE_HERE = 2, 0.5  # of the paths that a document names
-_START = re.compile(r"/|(?:\.\./)+|\./|")
+_START = re.compile(r"\W*")  # `../`, `./`, `/`, and names of folders that a bundler knows, as `~/`
 _ENDING = re.compile(r"\.(\w{1,8})\Z")
 
 _Form = tuple[str, str, str]  # the first folders of the documents, how the target begins, and its ending
@@ -41,7 +41,8 @@ def find_doubtful(documents: Iterable[tuple[str, Sequence[Verdict]]], *, is_site
     by_document: dict[str, list[Verdict]] = defaultdict(list)
     found: set[int] = set()
     for form, members in never.items():
-        is_family = _targets(verdict for _, verdict in members) >= _MANY_IN_FOLDER and resolved[form] < len(members)
+        apart = max(_targets(verdict for _, verdict in members), len({path for path, _ in members}))
+        is_family = apart >= _MANY_IN_FOLDER and resolved[form] < len(members)
         if is_site and is_family:
             found |= {id(verdict) for _, verdict in members}
         for path, verdict in members:

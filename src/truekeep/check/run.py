@@ -29,7 +29,7 @@ from truekeep.verify.repository import World
 from truekeep.verify.results import CheckedMemory, MemoryText, count_verdicts
 from truekeep.verify.standalone import open_facts
 from truekeep.verify.text_edits import TextEdit, plan_repairs
-from truekeep.verify.verdict import MOVED, Verdict
+from truekeep.verify.verdict import GONE, MOVED, Verdict
 from truekeep.verify.verifier import Verifier
 
 _MAY_BE_SURE = ("package", "commit", "port")  # uncertain kinds of which some claims are sure
@@ -228,7 +228,7 @@ def _alarms(
             is_past=is_past,
             is_planned=is_to_come,
             is_about_here=is_about_here,
-            is_of_removed_feature=bool(verdict.commit) and verdict.commit in removed_together,
+            is_of_removed_feature=verdict.verdict == GONE and verdict.commit in removed_together,
         )
         if confidence == HIGH and id(verdict) in unsure:
             confidence = MEDIUM

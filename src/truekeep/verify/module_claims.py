@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.path_claims import PLACEHOLDER
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World
@@ -45,7 +46,11 @@ def _package_roots(world: World, name: str) -> list[str]:
     key = ("package roots", name)
     if key not in world.places:
         ended = [one for one in world.now.folders if one == name or one.endswith(f"/{name}")]
-        world.places[key] = [one for one in ended if world.now.has(f"{one}/__init__.py")]
+        inits = [f"{one}/__init__.py" for one in ended]
+        # A folder of tests may be called like a package of somebody else.
+        world.places[key] = [
+            path.rpartition("/")[0] for path in inits if world.now.has(path) and kind_of(path) is FileKind.CODE
+        ]
     found: list[str] = world.places[key]
     return found if len(found) == 1 and world.is_complete else []
 

@@ -53,7 +53,7 @@ MADE_AT_RUN_TIME = re.compile(
 PLACEHOLDER = re.compile(
     r"(?:test[_-])?(?:foo|bar|baz|qux|blah|xyz)(?:_test)?\b|(?:path|to|file|filename|example|sample|dummy)(?:\.|-name|\Z)"
     r"|(?:my|your|some|example|new)(?:[-_.A-Z]|command|file|module|plugin|app|test)"
-    r"|(?:My|Your|Some|Example|New)[A-Z]|FeatureName|path_to|[A-Z]{1,6}-\d+\b|x{2,}\b|.*(?:[-_]|\b)(?:123|xxx+|name|id|foo|bar|baz)\.\w+\Z",
+    r"|(?:My|Your|Some|Example|New)[A-Z]|FeatureName|\w*path_to|[A-Z]{1,6}-\d+\b|x{2,}\b|.*(?:[-_]|\b)(?:123|xxx+|name|id|foo|bar|baz)\.\w+\Z",
 )  # `tests/path/test_foo.py`, `src/my_module.py`
 _IS_MADE = re.compile(
     r"-(?:compiled|generated|emitted|written|rendered|exported|downloaded|extracted|saved|cached|created|outputs?|writes"

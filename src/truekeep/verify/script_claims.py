@@ -257,8 +257,13 @@ def _included_taskfiles(world: World) -> set[str]:
     return found
 
 
+_MAKE_MAKEFILES = ("Makefile.am", "Makefile.in", "configure.ac", "configure", "CMakeLists.txt", "meson.build")
+
+
 def _makefiles_list_all_targets(world: World) -> bool:
-    """Whether every target is written out: no makefile includes others or generates rules."""
+    """Whether every target is written out: no makefile includes others, has rules for patterns or is generated."""
+    if any(world.now.has(name) for name in _MAKE_MAKEFILES):
+        return False
     for path, manifest in world.manifests.items():
         if manifest.ecosystem == "make" and re.search(
             rb"^\s*-?include\b|\$\(eval|^[^#\t\n=]*\$\([^=\n]*:(?!=)|^[^#\t\n]*%[^=\n]*:",

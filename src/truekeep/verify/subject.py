@@ -103,9 +103,9 @@ def is_one_word(name: str) -> bool:
 
 
 class Subjects:
-    """The subjects of the lines of one document."""
+    """The subjects of the lines of one document. `with_days`: also which lines are of an entry of a day, as in logs."""
 
-    def __init__(self, path: str, lines: Sequence[str]) -> None:
+    def __init__(self, path: str, lines: Sequence[str], *, with_days: bool = True) -> None:
         self._lines = lines
         name = path.rpartition("/")[2].removesuffix(".md")
         self._name = reduce_words(name)
@@ -115,7 +115,7 @@ class Subjects:
         self._known: dict[int, tuple[str, str, str, bool]] = {}
         self._section_of: list[int] = []
         self._read_headings()
-        self._dated = _find_dated(lines)
+        self._dated = _find_dated(lines) if with_days else [False] * len(lines)
 
     def _read_headings(self) -> None:
         above: list[tuple[int, str]] = []

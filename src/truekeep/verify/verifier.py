@@ -153,12 +153,15 @@ class Verifier:
         own = self._own_names(memories, root)
         for at, memory in enumerate(memories):
             progress("reading memory", at, len(memories))
+            wanted_lines = lines_asked(memory)
+            if wanted_lines is not None and not wanted_lines:
+                continue
             found = extract_claims(
                 memory.text,
                 is_changelog=memory.is_changelog,
                 is_rst=memory.is_rst,
                 are_documents=self.options.are_documents,
-                lines=lines_asked(memory),
+                lines=wanted_lines,
             )
             left_out[at] = found.left_out
             claims = [_as_file_here(claim, own) for claim in self._of_people(memory, found.claims)]
@@ -210,9 +213,11 @@ class Verifier:
         return is_file and not memory.path.startswith(f"{CARDS}/")
 
     def _route(self, at: int, memory: MemoryText, claims: Sequence[Claim], root: str) -> Iterable[_RoutedQuestion]:
+        if not claims:
+            return
         chosen: dict[str, tuple[str, str]] = {}
         lines = memory.text.split("\n")
-        subjects = Subjects(memory.path, lines)
+        subjects = Subjects(memory.path, lines, with_days=not self.options.are_documents)
         longer = find_longer_paths(claims)
         declared = find_declared_folders(lines, is_log=is_log(memory.path)) if self._is_own(memory) else []
         above = words_above(lines) if self.options.are_documents and claims else []
@@ -460,7 +465,8 @@ class Verifier:
 
 def _as_file_here(claim: Claim, own: Collection[str]) -> Claim:
     """The claim about a file that a link to this repository on a git host makes; every other claim as it is."""
-    found = read_hosted_link(claim) if own and claim.kind == "url" else None
+    is_shown = claim.why == "inline code"  # an example of a link
+    found = read_hosted_link(claim) if own and claim.kind == "url" and not is_shown else None
     if found is None or found.repository not in own:
         return claim
     return found.claim._replace(kind="directory" if found.claim.kind == "directory" else "path", place="")

@@ -381,3 +381,22 @@ def test_variables_that_begin_with_the_name_of_the_project(project: Project) -> 
     assert claims(project) == ["SHOP_COLOUR"]
     project.write("more.py", "prefix = 'SHOP_' + name\ncolour = 1\n")
     assert claims(project) == []  # may be put together of the two
+
+
+def test_links_by_an_alias_that_a_bundler_knows(project: Project) -> None:
+    project.write("docs/astro.config.mjs", "export default {}\n")
+    project.write("docs/src/assets/plan.png", "x\n")
+    for name in ("one", "two", "three"):
+        project.write(f"docs/src/content/{name}.mdx", "![plan](~/assets/plan.png)\n")
+    project.write("docs/src/content/four.mdx", "![plan](./missing.png)\n")
+    project.commit()
+    assert claims(project) == ["./missing.png"]
+
+
+def test_a_makefile_that_is_made_of_another_file_may_have_any_target(project: Project) -> None:
+    project.write("Makefile", "all:\n\techo\n")
+    project.write("README.md", "```sh\nmake check\n```\n")
+    project.commit()
+    assert claims(project) == ["check"]
+    project.write("configure.ac", "AC_INIT\n")
+    assert claims(project) == []

@@ -50,6 +50,7 @@ from truekeep.verify.claims.trees import tree_claims
 
 MAX_CLAIMS = 5_000
 MAX_LINE_CHARS = 20_000
+_LINES_OF_SECRET = 150  # more than any key has
 _FRONTMATTER = re.compile(r"---\r?\n(?:.*\n)*?---\s*?(?:\n|\Z)")
 _RELEASE = re.compile(r"^\[?v?\d+\.\d+(?:\.\d+)?\]?(?:\s|$|[-(])")
 _FENCE_LANGUAGE = re.compile(r"[`~]+[ \t]*([^\s`{]*)")
@@ -107,7 +108,7 @@ def extract_claims(
     Claims are searched for in git, stored and shown; so credentials are masked first. `are_documents`: of a repository;
     then the entries of drawn folder trees and links to sections are claims, too. `lines`: only the claims of these.
     """
-    text = cover_secrets(text)
+    text = cover_secrets(text) if lines is None else _cover_near(text, lines)
     found: list[Claim] = []
     left_out = 0
     rst = read_rst(text) if is_rst else None
@@ -117,6 +118,16 @@ def extract_claims(
         else:
             left_out += 1
     return Claims(tuple(found), left_out)
+
+
+def _cover_near(text: str, asked: Collection[int]) -> str:
+    """A text without credentials in and around the lines that are asked about: only these give claims."""
+    lines = text.split("\n")
+    near = set[int]()
+    for number in asked:
+        near.update(range(number - _LINES_OF_SECRET, number + _LINES_OF_SECRET))
+    covered = cover_secrets("\n".join(line if at in near else "" for at, line in enumerate(lines, 1))).split("\n")
+    return "\n".join(covered[at - 1] if at in near else line for at, line in enumerate(lines, 1))
 
 
 def _walk(
