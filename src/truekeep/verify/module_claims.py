@@ -46,13 +46,15 @@ def _package_roots(world: World, name: str) -> list[str]:
     key = ("package roots", name)
     if key not in world.places:
         ended = [one for one in world.now.folders if one == name or one.endswith(f"/{name}")]
-        inits = [f"{one}/__init__.py" for one in ended]
-        # A folder of tests may be called like a package of somebody else.
-        world.places[key] = [
-            path.rpartition("/")[0] for path in inits if world.now.has(path) and kind_of(path) is FileKind.CODE
-        ]
+        world.places[key] = [one for one in ended if _is_imported_by_name(world, one)]
     found: list[str] = world.places[key]
     return found if len(found) == 1 and world.is_complete else []
+
+
+def _is_imported_by_name(world: World, folder: str) -> bool:
+    """Whether a folder is a package by itself: one of tests or in another may be called like somebody else's."""
+    init, above = f"{folder}/__init__.py", f"{folder.rpartition('/')[0]}/__init__.py"
+    return world.now.has(init) and not world.now.has(above.lstrip("/")) and kind_of(init) is FileKind.CODE
 
 
 def _has_module(world: World, folder: str, name: str) -> bool:
