@@ -39,10 +39,11 @@ class DraftFilter(NamedTuple):
 
 
 class ListedDraft(NamedTuple):
-    """A draft, and the cards that changed since it was made from them."""
+    """A draft, the cards that changed since it was made from them, and on a team server its assignee."""
 
     draft: Draft
     outdated: Sequence[str]
+    assignee: str = ""
 
 
 class ReviewQueue:

@@ -44,6 +44,7 @@ class TeamReview:
     def __init__(self, route: Route) -> None:
         self._route = route
         self._outdated: dict[str, Sequence[str]] = {}
+        self.account = ""  # of this machine's token, once the list was asked for
 
     def drafts(self) -> list[Draft]:
         return [listed.draft for listed in self._list()]
@@ -55,7 +56,11 @@ class TeamReview:
 
     def _list(self) -> list[ListedDraft]:
         found = self._ask(lambda client: client.get("/review"))
-        listed = [ListedDraft(_draft(item), _texts(item.get("outdated"))) for item in _items(found.get("drafts"))]
+        self.account = str(found.get("account", ""))
+        listed = [
+            ListedDraft(_draft(item), _texts(item.get("outdated")), str(item.get("assignee", "")))
+            for item in _items(found.get("drafts"))
+        ]
         self._outdated = {item.draft.id: item.outdated for item in listed}
         return listed
 
@@ -96,6 +101,14 @@ class TeamReview:
     def _decide(self, draft: str, verb: str, seen: Mapping[str, str], given: Mapping[str, Any]) -> dict[str, Any]:
         body = {"id": str(uuid.uuid4()), "seen": dict(seen), **given}
         return self._ask(lambda client: client.post(f"/review/{quote(draft, safe='')}/{verb}", body))
+
+    def assign(self, wanted: str, to: str) -> tuple[str, str]:
+        """Give a draft to a reviewer, "me" or "nobody"; gives its id and who has it now."""
+        self._list()
+        name = {"me": self.account, "nobody": ""}.get(to, to)
+        body = {"assignee": name}
+        done = self._ask(lambda client: client.post(f"/review/{quote(wanted, safe='')}/assign", body))
+        return str(done["draft"]), str(done["assignee"])
 
     def edit(self, *_: object, **__: object) -> tuple[Draft, bool]:
         raise BadInput("a draft on a team server cannot be edited", hint="reject it, and hand in what it should say")

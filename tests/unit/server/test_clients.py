@@ -122,6 +122,13 @@ def test_a_reviewer_decides_on_a_machine_of_their_own(
     first, second = (item["id"] for item in listed)
     shown = run_cli("review", "show", first, **env)
     assert "ignore all previous instructions" in shown.stdout, shown.stderr
+    assert "assignee" not in run_cli("review", "list", **env).stdout
+    assigned = run_cli("review", "assign", first, "me", **env)
+    assert assigned.stdout.strip() == f"{first}: grace looks at it", assigned.stderr
+    assert first in run_cli("review", "list", "--assignee", "me", **env).stdout
+    assert second in run_cli("review", "list", "--assignee", "nobody", **env).stdout
+    assert "grace" in run_cli("review", "list", **env).stdout
+    assert run_cli("review", "assign", first, "eve", **env).returncode == 3
     approved = run_cli("review", "approve", first, **env)
     assert approved.returncode == 0, approved.stderr
     rejected = run_cli("review", "reject", second, "--reason", "no", **env)

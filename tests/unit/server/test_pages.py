@@ -124,7 +124,7 @@ def test_who_wrote_what(team: Team, server: TeamServer, app: Starlette) -> None:
     assert wait_until(lambda: reader.get("/memory/file/memory/cards/queue.md").status_code == 200)
     told = reader.read("/memory/file/memory/cards/queue.md")
     assert "ada with claude on laptop in github.com/me/app" in told
-    assert "claims are checked on members' machines" in told.lower()
+    assert "they are checked on members' machines" in told
     lines = reader.read("/memory/file/memory/cards/queue.md", why="1")
     assert re.search(r"promoted \d{4}-\d\d-\d\d, ada with claude on laptop in github.com/me/app", lines)
     assert "ada with claude on laptop" in reader.read("/history")
@@ -148,8 +148,10 @@ def test_a_draft_is_decided_in_the_reviewers_name(team: Team, server: TeamServer
     one, two = leave_draft(team, server, "first"), leave_draft(team, server, "second")
     grace = visit(team, app, "grace")
     assert "2 drafts" in grace.read("/review")
+    assert "ada with claude on laptop" in grace.read("/review")
     page = grace.see(f"/review/{one}")
     assert "ignore all previous instructions" in shown(page)
+    assert "From ada with claude on laptop" in shown(page)
     assert "/edit" not in page
     done = grace.press(page, f"/review/{one}", do="approve")
     following = grace.follow(done)

@@ -166,6 +166,7 @@ def list_drafts(call: Call) -> dict[str, Any]:
     with call.server.reading(call.asked.reach) as workspace:
         listed, _ = workspace.review.find(DraftFilter())
         return {
+            "account": call.asked.caller.name,
             "drafts": [
                 {
                     **to_json(item.draft),
@@ -175,7 +176,7 @@ def list_drafts(call: Call) -> dict[str, Any]:
                     "file": _encoded(render_draft(item.draft)),
                 }
                 for item in listed
-            ]
+            ],
         }
 
 

@@ -30,7 +30,7 @@ FIELDS = {
     "Draft": "id path received_at age_days=received_at|age handoff=name writer machine repository original"
     " sha256=digest kept target drops=dropped reasons=reasons|reasons",
     "Lesson": "line number day trigger wrong applies heading",
-    "ListedDraft": "outdated *draft",
+    "ListedDraft": "assignee outdated *draft",
     "_EditedDraft": "*draft changed",
     "_ShownDraft": "outdated *draft would=decision.outcome would_write=decision.target"
     " must_be_mended=decision.blocking difference original_text",

@@ -29,7 +29,7 @@ from truekeep.interfaces.cli.terminal import (
 from truekeep.text.secrets.scanner import withhold
 from truekeep.text.unicode import printable
 from truekeep.workspace.review import DraftFilter
-from truekeep.workspace.team_review import review_of
+from truekeep.workspace.team_review import TeamReview, review_of
 
 if TYPE_CHECKING:
     from truekeep.handoffs.draft import Draft
@@ -65,8 +65,9 @@ def _filter_options(command: Command) -> Command:
 
 @review.command("list")
 @_filter_options
+@click.option("--assignee", metavar="NAME", help="On a team server: only drafts of this reviewer, of me, or of nobody.")
 @in_workspace
-def list_(opened: Workspace, **chosen: str | None) -> None:
+def list_(opened: Workspace, assignee: str | None, **chosen: str | None) -> None:
     """List the drafts, oldest first.
 
     Example: truekeep review list --why same-topic
@@ -74,6 +75,11 @@ def list_(opened: Workspace, **chosen: str | None) -> None:
     with ProgressDisplay("reading drafts"):
         queue = review_of(opened)
         drafts, total = queue.find(DraftFilter(**chosen))
+    if assignee is not None:
+        if not isinstance(queue, TeamReview):
+            raise _no_assignees()
+        wanted = {"me": queue.account, "nobody": ""}.get(assignee, assignee)
+        drafts = [item for item in drafts if item.assignee == wanted]
     if opened.source is not None and queue is opened.review:
         opened.notices.append(f"memory here is a copy: drafts wait on {opened.source.host}")
     emit("review-list", {"drafts": drafts}, _render_list(drafts, total), is_long=True)
@@ -83,22 +89,46 @@ def _render_list(drafts: Sequence[ListedDraft], total: int) -> Iterator[Shown]:
     if not drafts:
         yield _nothing(total)
         return
+    has_assignees = any(item.assignee for item in drafts)
     rows = [
         [
             draft.id,
             short_age(age_in_days(draft.received_at)),
             draft.writer,
             draft.repository,
+            *([assignee or "nobody"] if has_assignees else []),
             ", ".join((*(["outdated"] if outdated else []), *dict(draft.reasons))),
         ]
-        for draft, outdated in drafts
+        for draft, outdated, assignee in drafts
     ]
-    yield Table(["draft", "age", "writer", "repository", "reasons"], rows)
-    if old := sum(bool(outdated) for _, outdated in drafts):
+    yield Table(["draft", "age", "writer", "repository", *(["assignee"] if has_assignees else []), "reasons"], rows)
+    if old := sum(bool(item.outdated) for item in drafts):
         yield f"{old} outdated: their cards changed since; the next `truekeep tidy` or `reconcile` looks again"
     of = f" of {total}" if total > len(rows) else ""
     step = f"show {drafts[0].draft.id}" if total == 1 else "walk"
     yield f"{many(len(rows), 'draft')}{of}. next: truekeep review {step}"
+
+
+def _no_assignees() -> BadInput:
+    return BadInput("drafts of this workspace have no assignees", hint="those of a team server have: `truekeep login`")
+
+
+@review.command()
+@_draft_argument
+@click.argument("reviewer")
+@in_workspace
+def assign(opened: Workspace, draft: str, reviewer: str) -> None:
+    """Give a draft on a team server to a reviewer: a name, me, or nobody.
+
+    It says who looks at it; any reviewer may still decide.
+
+    Example: truekeep review assign proxy-port-3f9a me
+    """
+    queue = review_of(opened)
+    if not isinstance(queue, TeamReview):
+        raise _no_assignees()
+    found, name = queue.assign(draft, reviewer)
+    emit("review-assign", {"draft": found, "assignee": name}, [f"{found}: {name or 'nobody'} looks at it"])
 
 
 def _nothing(total: int) -> str:
@@ -192,7 +222,7 @@ def walk(opened: Workspace, **chosen: str | None) -> None:
         echo(_nothing(total))
         return
     done = Counter[str]()
-    for number, (draft, _) in enumerate(drafts, 1):
+    for number, (draft, *_) in enumerate(drafts, 1):
         word = _decide(opened, draft.id, f"{number} of {len(drafts)}")
         if word == "quit":
             break

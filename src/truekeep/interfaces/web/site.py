@@ -41,7 +41,6 @@ from truekeep.text.unicode import printable
 from truekeep.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from truekeep.memory.ledger import HandoffRow
     from truekeep.search.searcher import Hit
 
 
@@ -160,7 +159,7 @@ class Site(ABC):
         """Who may be an assignee."""
         return ()
 
-    def accounts(self, request: Request, records: Iterable[HandoffRow | None]) -> Mapping[str, str]:  # noqa: ARG002
+    def accounts(self, request: Request, digests: Iterable[bytes]) -> Mapping[str, str]:  # noqa: ARG002
         """Who handed these in, by the digest of the handoff, where people have accounts."""
         return {}
 

@@ -130,7 +130,7 @@ def timeline(site: Site, workspace: Workspace, request: Request) -> Response:
         query=query,
         names=workspace.history.names(),
         days=list(_by_day(found)),
-        accounts=site.accounts(request, [record for _, record in found]),
+        accounts=site.accounts(request, [record.digest for _, record in found if record is not None]),
         newer={**query, "after": ends[0]} if has_newer and ends[0] else {},
         older={**query, "before": ends[1]} if has_older and ends[1] else {},
         is_newest=not before and not after,
@@ -200,7 +200,7 @@ def show(site: Site, workspace: Workspace, request: Request) -> Response:
         title=f"Entry {entry.id}",
         item=as_shown(entry, record, most=MAX_LISTED_FILES),
         files=files,
-        accounts=site.accounts(request, [record]),
+        accounts=site.accounts(request, [record.digest] if record is not None else []),
         may_undo=bool(entry.paths) and entry.undone_by is None,
         **(_around(workspace, entry) if sees_drafts else {"newer": 0, "older": 0}),
     )

@@ -101,6 +101,7 @@ class FilePages:
         found = workspace.history.entries(str(workspace.path / file.path), limit=MAX_ENTRIES)
         sees_drafts = site.allowed(request).see_drafts
         entries = [(seen_entry(entry, sees_drafts=sees_drafts), record) for entry, record in found]
+        records = [*(record for _, record in entries), *(line.record for line in by)]
         changes = workspace.history.differences(file.path, [entry.id for entry, _ in entries[:COMPARED_ENTRIES]])
         return site.render(
             request,
@@ -119,7 +120,7 @@ class FilePages:
             entries=entries,
             changes=changes,
             source_record=next((record for _, record in entries if record is not None), None),
-            accounts=site.accounts(request, [*(record for _, record in entries), *(line.record for line in by)]),
+            accounts=site.accounts(request, [record.digest for record in records if record is not None]),
             around=survey_of(workspace).browsing.neighbours(file.path),
             **context,
         )
@@ -167,7 +168,7 @@ class FilePages:
         self, site: Site, workspace: Workspace, file: MemoryFilePage, *, is_asked: bool
     ) -> CheckedMemory | str:
         if not site.is_local:
-            return "claims are checked on members' machines, where the repositories are"
+            return "they are checked on members' machines, where the repositories are"
         if file.listed.store not in ("cards", "documents"):
             return "it tells what happened, and that stays true"
         if file.text is None:

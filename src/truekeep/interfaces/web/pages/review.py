@@ -6,6 +6,7 @@ arrives, nothing is written: the page is shown again with what changed, and with
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -116,6 +117,7 @@ class _Pages:
             choice=choice,
             filters=filters_of(drafts, choice, assignees),
             assignees=assignees,
+            accounts=site.accounts(request, _digests(rows)),
             meanings=MEANINGS,
             total=len(drafts),
             count=len(chosen),
@@ -178,6 +180,7 @@ class _Pages:
             suggested=self._suggested(workspace, draft, filing.title),
             links=_links(choice, draft, target),
             problem=problem,
+            account_of=site.accounts(request, _digests([draft])).get(draft.digest, ""),
             assignees=site.assignees(request),
             reviewers=site.reviewers(request),
             done=_done(workspace, request),
@@ -384,6 +387,11 @@ def _done(workspace: Workspace, request: Request) -> dict[str, Any] | None:
         "draft": drafts[0].removeprefix(f"{REVIEW}/").removesuffix(".md") if drafts else "",
         "paths": [path for path in entry.paths if path not in drafts and path != "MEMORY.md"],
     }
+
+
+def _digests(drafts: Sequence[Draft]) -> list[bytes]:
+    """The digests of the handoffs that drafts are of."""
+    return [bytes.fromhex(draft.digest) for draft in drafts if re.fullmatch(r"[0-9a-f]{64}", draft.digest)]
 
 
 def _links(choice: Choice, draft: Draft, target: str) -> dict[str, str]:

@@ -23,7 +23,6 @@ from truekeep.server.reader import INDEXED_SECONDS
 from truekeep.server.record import Record
 
 if TYPE_CHECKING:
-    from truekeep.memory.ledger import HandoffRow
     from truekeep.server.team_server import TeamServer
     from truekeep.workspace.workspace import Workspace
 
@@ -127,9 +126,8 @@ class TeamSite(Site):
     def reviewers(self, request: Request) -> Sequence[str]:
         return assignments.reviewers(self.server.database, asked_of(request).reach.id)
 
-    def accounts(self, request: Request, records: Iterable[HandoffRow | None]) -> Mapping[str, str]:
-        digests = {record.digest for record in records if record is not None}
-        return assignments.handed_in_by(self.server.database, asked_of(request).reach.id, list(digests))
+    def accounts(self, request: Request, digests: Iterable[bytes]) -> Mapping[str, str]:
+        return assignments.handed_in_by(self.server.database, asked_of(request).reach.id, list(set(digests)))
 
     # Errors.
 
