@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import shutil
+import socket
+import subprocess
+import sys
+import sysconfig
 import tomllib
+import venv
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
+import httpx
 import pytest
 import yaml
+from psycopg.conninfo import make_conninfo
 
+from tests.support.helpers import a_card, a_handoff, wait_until
+from tests.support.postgres import Cluster, running_cluster
 from truekeep.interfaces.cli.app import cli
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +89,95 @@ def test_compose_names_files_commands_and_services_that_exist() -> None:
         parse(shlex.split(comment))
 
 
+def test_the_worker_of_compose_takes_no_requests() -> None:
+    worker = COMPOSE["services"]["worker"]
+    options = parse(worker["command"])
+    assert f"worker:{options['data']}" in worker["volumes"]
+    assert worker["healthcheck"] == {"disable": True}, "the image's own asks for /healthz"
+    assert (
+        worker["environment"]["TRUEKEEP_DATABASE"] == COMPOSE["services"]["server"]["environment"]["TRUEKEEP_DATABASE"]
+    )
+
+
 def test_the_unit_runs_a_server_with_a_folder_of_its_own() -> None:
     (command,) = re.findall(r"^ExecStart=/usr/bin/env truekeep (.+)$", UNIT, re.MULTILINE)
     (folder,) = re.findall(r"^StateDirectory=(.+)$", UNIT, re.MULTILINE)
     assert str(parse(shlex.split(command))["data"]) == f"/var/lib/{folder}"
+
+
+# --- The same steps, without containers -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def database() -> Iterator[Cluster]:
+    """A PostgreSQL after its first start: with the database of compose.yaml, and what login.sh does."""
+    pytest.importorskip("psycopg")
+    with running_cluster() as cluster:
+        folder = cluster.url.partition("host=")[2]
+        psql = next((str(path) for path in (cluster.binaries / "psql",) if path.exists()), shutil.which("psql"))
+        if psql is None:
+            pytest.skip("no psql")
+        subprocess.run([psql, "-q", "-h", folder, "-U", "postgres", "-c", "CREATE DATABASE truekeep"], check=True)
+        path = f"{Path(psql).parent}:{os.environ['PATH']}"
+        env = {**os.environ, "PATH": path, "PGHOST": folder, "SERVER_PASSWORD": "it's secret"}
+        subprocess.run(["sh", str(ROOT / "deploy/login.sh")], env=env, check=True, stdout=subprocess.DEVNULL)
+        yield cluster
+
+
+def test_the_images_steps_as_a_script(database: Cluster, tmp_path: Path) -> None:
+    """Install as the image does, prepare as compose.yaml says, run what the image runs, ask what it asks for health.
+
+    Dependencies are those of this environment, unless an index may be asked (TRUEKEEP_TEST_INDEX).
+    """
+    owner = make_conninfo(database.url, dbname="truekeep")
+    source, data = tmp_path / "src", tmp_path / "data"
+    ignored = [Path(pattern).name for pattern in (ROOT / ".dockerignore").read_text().split()]
+    skipped = shutil.ignore_patterns(*ignored, ".git", "images", "tests")
+    shutil.copytree(ROOT, source, ignore=skipped)
+    venv.create(tmp_path / "image", with_pip=False, symlinks=True)
+    python, truekeep = (tmp_path / "image/bin" / name for name in ("python", "truekeep"))
+    (install,) = re.findall(r"^RUN (pip install .*?) &&", DOCKERFILE, re.MULTILINE)
+    words = [word.replace("/src", str(source)) for word in shlex.split(install)[1:]]
+    offline = [] if os.environ.get("TRUEKEEP_TEST_INDEX") else ["--no-index", "--no-deps", "--no-build-isolation"]
+    if offline:
+        site = next((tmp_path / "image/lib").glob("python*/site-packages"))
+        (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *words, "-q", *offline], check=True)
+
+    def run(*words: str) -> str:
+        env = {**os.environ, "TRUEKEEP_DATABASE": owner}
+        done = subprocess.run([str(truekeep), *words], env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    run("server", "init", "--name", "memory.example.com")
+    run("server", "create", "platform")
+    run("server", "grant", "ada", "platform", "owner")
+    token = run("token", "create", "ada").split()[0]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    command = [word.replace("/data", str(data)) for word in json.loads(instruction("CMD"))]
+    env = {**os.environ, "TRUEKEEP_DATABASE": make_conninfo(owner, user="truekeep_login", password="it's secret")}
+    process = subprocess.Popen([str(truekeep), *command, "--port", port], env=env, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert "serving at" in process.stdout.readline()
+        _, health = instruction("HEALTHCHECK").split(" CMD ")
+        words = json.loads(health.replace("127.0.0.1:8381", f"127.0.0.1:{port}"))
+        subprocess.run([str(python), *words[1:]], check=True)
+        url = f"http://127.0.0.1:{port}"
+        headers = {"Authorization": f"Bearer {token}"}
+        letter = a_handoff(card="queue.md", title="Queue", content=a_card("Job queue", "Jobs are in `orders`."))
+        sent = httpx.post(f"{url}/api/v1/workspaces/platform/handoffs", content=letter, headers=headers)
+        assert sent.status_code == 202, sent.text
+
+        def is_filed() -> bool:
+            found = httpx.get(f"{url}/api/v1/workspaces/platform/memory/memory/cards/queue.md", headers=headers)
+            return found.status_code == 200
+
+        assert wait_until(is_filed)
+        assert httpx.get(f"{url}/").headers["location"] == "/sign-in"
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)

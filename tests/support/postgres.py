@@ -34,7 +34,7 @@ class Cluster:
     """A PostgreSQL server of the test run."""
 
     def __init__(self, folder: Path, binaries: Path) -> None:
-        self._binaries = binaries
+        self.binaries = binaries
         self._folder = folder
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -56,7 +56,7 @@ class Cluster:
 
     def _run(self, program: str, *arguments: str) -> None:
         subprocess.run(
-            [str(self._binaries / program), *arguments],
+            [str(self.binaries / program), *arguments],
             check=True, cwd=self._folder, stdout=subprocess.DEVNULL, **self._as,
         )  # fmt: skip
 
