@@ -28,6 +28,7 @@ NAMES: Mapping[str, str] = {
     "SECURITY.md": "security-policy.md",
     "docs/README.md": "documents.md",
     "bench/check/README.md": "bench-check.md",
+    "bench/outcome/README.md": "bench-outcome.md",
     "bench/real/README.md": "bench-real.md",
     "bench/truth/README.md": "bench-truth.md",
 }

@@ -216,6 +216,8 @@ def show(results: Sequence[Result]) -> None:
                 asked = sum(source in ("all", answer["source"]) for one in some for answer in one.answers)
                 print(f"\n{half}: {len(some)} repositories, {asked:,} questions, {said}")
                 table(HEADERS, list(rows(counts)))
+                different = ", ".join(f"{arm} {len(false_names(some, arm, source))}" for arm in ARMS)
+                print(f"different names acted on falsely: {different}")
                 if half == "report" and source == "all":
                     promise(counts)
 
@@ -239,6 +241,17 @@ def count_acts(answers: Sequence[Answer], source: str) -> Counts:
             for months in (answer["months"], 0):
                 found.setdefault((arm, months), Count()).add(count)
     return found
+
+
+def false_names(results: Sequence[Result], arm: str, source: str) -> set[tuple[str, str]]:
+    """Repository and name, each once however many answers it was in."""
+    return {
+        (one.repository, name["text"])
+        for one in results
+        for answer in one.answers
+        for name in answer["names"]
+        if source in ("all", answer["source"]) and name["acts"][arm] == "false"
+    }
 
 
 def rows(counts: Sequence[Counts]) -> Iterator[list[str]]:

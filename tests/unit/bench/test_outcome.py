@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from bench.outcome.arms import READ, WITHHELD, Count, Name, as_written, by_truekeep, judge_act, known_names, read_answer
 from bench.outcome.memory import issue_questions, reported_problem, subjects_as_questions
-from bench.outcome.run import ARMS, count_acts, keep_answers
+from bench.outcome.run import ARMS, Result, count_acts, false_names, keep_answers
 from bench.truth.judge import GONE, MOVED, TRUE, Fact
 
 THERE = Fact("path", "app/carts.py", TRUE)
@@ -106,10 +106,13 @@ def test_issues_of_the_next_months_are_questions(tmp_path: Path) -> None:
 
 
 def test_results_are_kept_and_not_made_again(tmp_path: Path) -> None:
-    names = [{"fact": ["gone"], "acts": dict.fromkeys(ARMS, "false") | {"truekeep": "spared"}}]
+    names = [{"text": "merge_carts", "fact": ["gone"], "acts": dict.fromkeys(ARMS, "false") | {"truekeep": "spared"}}]
     answers = [{"months": 3, "source": "commit", "read": 10, "told": 2, "names": names}]
     assert keep_answers(tmp_path, "acme/shop", lambda: iter(answers)) == answers
     assert keep_answers(tmp_path, "acme/shop", lambda: iter(())) == answers
     counts = count_acts(answers, "commit")
     assert counts["believed", 0] == Count(false=1, read=10)
     assert counts["truekeep", 3] == Count(spared=1, read=12)
+    results = [Result("acme/shop", "report", answers * 2)]
+    assert false_names(results, "believed", "all") == {("acme/shop", "merge_carts")}
+    assert false_names(results, "truekeep", "all") == set()
