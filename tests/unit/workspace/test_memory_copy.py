@@ -398,15 +398,22 @@ def test_an_edited_copy_is_kept_aside_and_said(pair: Pair) -> None:
 
 
 def test_no_space_leaves_the_copy_as_it_is(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    published = pair.publish()
+    real = os.statvfs(pair.root.parent)
+
+    def hint() -> str:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:4], 0, *real[5:])))
+            with pytest.raises(StorageFailed, match="no space left for the copy") as failed:
+                pair.receive(published)
+        return failed.value.hint
+
+    assert hint() == "free some space", "there is no earlier copy"
     pair.sync(is_complete=False)
     before = pair.memory()
     pair.write("memory/new.md", "# New\n")
     published = pair.publish()
-    real = os.statvfs(pair.root)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "statvfs", lambda _: os.statvfs_result((*real[:4], 0, *real[5:])))
-        with pytest.raises(StorageFailed, match="no space left for the copy"):
-            pair.receive(published)
+    assert hint() == "free some space; the earlier copy still answers"
     assert pair.memory() == before
 
 

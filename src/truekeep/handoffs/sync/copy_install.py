@@ -355,7 +355,7 @@ class CopyFolder:
     def _no_space(self) -> StorageFailed:
         return StorageFailed(
             f"no space left for the copy of memory in {self.root}",
-            hint="free some space; the earlier copy still answers",
+            hint="free some space" + ("; the earlier copy still answers" if self.current() is not None else ""),
         )
 
 
