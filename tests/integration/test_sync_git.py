@@ -21,6 +21,7 @@ from tests.support.programs import need
 from truekeep.core import file_io
 from truekeep.handoffs.sync import via_git as transport
 from truekeep.handoffs.sync.contact_history import Contact
+from truekeep.handoffs.sync.processes import Ran
 from truekeep.handoffs.sync.routes import Route
 from truekeep.handoffs.sync.runner import Unreachable, contact_route
 
@@ -523,6 +524,13 @@ def test_our_own_repository_is_damaged(trio: Trio, what: str) -> None:
     trio.settle()
     trio.check()
     trio.check_clean()
+
+
+def test_a_full_disk_is_no_damage_to_our_repository() -> None:
+    full = Ran(128, b"", "fatal: unable to write loose object file: No space left on device")
+    failed = transport._failure("fetch", full)
+    assert isinstance(failed, Unreachable)
+    assert failed.hint == "there is no space left; nothing is lost, free some and run it again"
 
 
 def test_a_run_that_was_stopped_is_repeated(trio: Trio) -> None:

@@ -633,7 +633,12 @@ class Private:
 def _failure(verb: str, ran: Ran) -> Exception:
     """The error for a failed git: our repository is damaged, ssh failed, or the remote is unreachable."""
     ours = "\n".join(line for line in ran.err.splitlines() if not line.startswith("remote:"))
-    if any(words in ours for words in _DAMAGED) and "does not appear to be a git repository" not in ours:
+    is_full = any(words in ours.lower() for words in ("no space", "quota"))
+    if (
+        not is_full
+        and any(words in ours for words in _DAMAGED)
+        and "does not appear to be a git repository" not in ours
+    ):
         return ExchangeRepositoryDamaged(said(ran))
     if re.search(r"\bssh: (?:command )?not found|cannot run ssh:", ran.err):
         return ToolMissing("ssh")
