@@ -10,9 +10,12 @@ import select
 import struct
 import subprocess
 import termios
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import anyio
 import httpx2
@@ -24,8 +27,9 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 
 from tests.support.harnesses import need_real_programs
 from tests.support.helpers import Place, a_handoff
-from tests.support.program import fields_of
+from tests.support.program import Program, fields_of
 from tests.support.team import Team
+from tests.support.website import chromium
 from tests.unit.server.test_clients import start_server, stop
 from truekeep.server.accounts import list_tokens
 from truekeep.server.database import as_owner
@@ -52,6 +56,57 @@ def allow(address: str, token: str) -> str:
         fields = {**fields_of(page.text), "decision": "allow", "role": "writer"}
         answer = browser.post(page.url.join("/oauth/consent"), data=fields, follow_redirects=False)
         return str(answer.headers["location"])
+
+
+@contextmanager
+def waiting_program() -> Iterator[tuple[str, list[str]]]:
+    """A program that waits for its answer on this machine: the address, and what was asked of it."""
+    asked: list[str] = []
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"done; you can close this window")
+
+        def log_message(self, *_: object) -> None:
+            """Nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answer) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://localhost:{server.server_address[1]}/callback", asked
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("decision", ["Allow", "Do not allow"])
+def test_a_person_decides_in_a_real_browser(team: Team, url: str, decision: str) -> None:
+    with waiting_program() as (redirect, asked), chromium() as browser, httpx2.Client(base_url=url) as http:
+        program = Program(http, http, url, redirect=redirect)
+        program.register()
+        page = browser.new_page()
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        query = {
+            "response_type": "code", "client_id": program.id, "redirect_uri": redirect, "state": "s",
+            "code_challenge": program.challenge, "code_challenge_method": "S256", "resource": f"{url}/mcp/team",
+        }  # fmt: skip
+        page.goto(f"{url}/oauth/authorize?{urlencode(query)}")
+        page.get_by_label("Token").fill(team.member("ada", "writer"))
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_label("only read (reader)").check()
+        page.get_by_role("button", name=decision, exact=True).click()
+        page.wait_for_url(f"{redirect}**")
+        answer = parse_qs(urlsplit(next(path for path in asked if path.startswith("/callback"))).query)
+        assert not [text for text in said if "Content Security Policy" in text], said
+        if decision == "Allow":
+            tokens = program.redeem(answer["code"][0]).json()
+            assert tokens["scope"] == "read"
+        else:
+            assert answer["error"] == ["access_denied"]
 
 
 class KeptTokens:
