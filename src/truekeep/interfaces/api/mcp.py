@@ -177,12 +177,12 @@ def mcp_route(
 
     guarded = AuthenticationMiddleware(require_token, backend=BearerAuthBackend(TokenReader(server)))
     return [
-        Route("/mcp", endpoint=_Endpoint(guarded)),
-        Route("/mcp/{workspace}", endpoint=_Endpoint(guarded)),
+        Route("/mcp", endpoint=_McpEndpoint(guarded)),
+        Route("/mcp/{workspace}", endpoint=_McpEndpoint(guarded)),
     ], manager.run
 
 
-class _Endpoint:
+class _McpEndpoint:
     """An ASGI application as the endpoint of a route: Starlette takes functions for something else."""
 
     def __init__(self, app: ASGIApp) -> None:
