@@ -30,6 +30,7 @@ class Judged:
     terminal: bool  # every part is shown
     mcp: bool
     is_doubted: bool  # it was said that the answer is not known
+    is_cautioned: bool  # that, or that the hits may not answer
 
 
 def judge(question: Question, root: Path, environment: Mapping[str, str]) -> Judged:
@@ -44,6 +45,7 @@ def judge(question: Question, root: Path, environment: Mapping[str, str]) -> Jud
         terminal=shows_all(terminal[:BUDGET], wanted),
         mcp=shows_all(mcp[:BUDGET], wanted),
         is_doubted=bool(found.doubt) or not found.hits,
+        is_cautioned=found.evidence != "enough" or not found.hits,
     )
 
 

@@ -155,10 +155,13 @@ def show_answers(measured: Sequence[Measured]) -> None:
         answerable, several = [item for item in judged if item.parts], [item for item in judged if item.parts > 1]
         if judged:
             shares = [share_where(answerable, "terminal"), share_where(answerable, "mcp"), share_where(several, "mcp")]
-            doubts = [share_where([item for item in judged if not item.parts], "is_doubted")]
-            cells = [percent(share) for share in (*shares, *doubts, share_where(answerable, "is_doubted"))]
+            nowhere = [item for item in judged if not item.parts]
+            for said in ("is_doubted", "is_cautioned"):
+                shares += [share_where(nowhere, said), share_where(answerable, said)]
+            cells = [percent(share) for share in shares]
             rows.append((name, str(len(judged)), *cells))
-    table(("workspace", "questions", "lines, terminal", "MCP", "of several parts", "unknown, said", "wrongly"), rows)
+    unknown = ("unknown, said", "wrongly", "or a caution", "wrongly")
+    table(("workspace", "questions", "lines, terminal", "MCP", "of several parts", *unknown), rows)
 
 
 def share_where(judged: Sequence[Judged], name: str) -> float | None:

@@ -72,6 +72,15 @@ class Window(NamedTuple):
     cover: float
     nearness: float
     words: float
+    best: Mapping[int, float] = {}  # for each word of the question, by number, the best match here or in the headings
+
+
+class Chosen(NamedTuple):
+    """The passages that answer, and all windows with their scores."""
+
+    passages: list[Passage]
+    windows: list[Window]
+    scores: list[float]
 
 
 def choose_passages(
@@ -82,7 +91,7 @@ def choose_passages(
     *,
     sizes: Sequence[int] = SIZES,
     weights: PassageWeights = WEIGHTS,
-) -> list[Passage]:
+) -> Chosen:
     """The best windows of the best chunks, with as much around them as has room, best first and none twice."""
     windows = find_windows(ranked, matcher)
     made_of = score_windows(query, ranked, windows, weights)
@@ -99,7 +108,7 @@ def choose_passages(
         taken.update(range(low, high + 1))
         item = ranked[windows[at].chunk]
         chosen.append(_passage(item, windows, (low, at, high), query, matcher)._replace(score=-less, parts=made_of[at]))
-    return chosen
+    return Chosen(chosen, windows, scores)
 
 
 def find_windows(ranked: Sequence[ScoredChunk], matcher: Matcher) -> list[Window]:
@@ -122,7 +131,7 @@ def find_windows(ranked: Sequence[ScoredChunk], matcher: Matcher) -> list[Window
                 best[term] = max(value, best.get(term, 0.0))
             line = candidate.first + text.count("\n", 0, start)
             nearness = matcher.nearness(words | words_above)
-            windows.append(Window(number, start, end, line, matcher.weigh(best), nearness, share))
+            windows.append(Window(number, start, end, line, matcher.weigh(best), nearness, share, best))
     return windows
 
 

@@ -21,8 +21,8 @@ from truekeep.search.index_schema import SECTIONS, section_of
 from truekeep.search.passages import SIZES, Passage, choose_passages
 from truekeep.search.query import Query, parse_query, phrase_of, quote
 from truekeep.search.ranking import ChunkCandidate, Matcher, ScoredChunk
+from truekeep.search.unanswered import Reading, judge_evidence
 from truekeep.search.vectors import VectorBlock, cosines
-from truekeep.text.words import cjk_pairs
 
 if TYPE_CHECKING:
     import apsw
@@ -31,14 +31,11 @@ if TYPE_CHECKING:
 
 _CANDIDATES_PER_SEARCH = 50
 _RANKED_CHUNKS = 60  # the best, whose windows are ranked
-_NEAREST_CHUNKS = 24  # the best, one of which has to be near to the question
 _MAX_SCORED_ROWS = 20_000  # beyond this the word search leaves out common words
 _BM25 = "bm25(chunks_fts, 1.2, 1.0, 0.6)"
 _HEADING_ONLY = re.compile(r"(?:#[^\n]*+\n?+|\s++)++\Z")  # possessive: blanks after a heading are tried once
 _TELLING_LINE = 40  # characters from which two passages with the same best line count as one
 _SAME_PASSAGE = 0.8  # share of common words from which two passages count as one
-_FAR, _USUAL_NEARNESS, _USUAL_NEARNESS_CJK = 0.27, 0.3, 0.36
-_ENOUGH_CHUNKS = 200  # a smaller memory lacks most words of any question
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _FIRST_HEADING, _LATER_HEADING, _LINE_MARK = 70, 20, 3  # characters that are shown besides a hit's text and path
 
@@ -136,7 +133,7 @@ class IndexResult(NamedTuple):
     query: Query
     failure: str = ""  # why search by meaning failed
     is_match: bool = True  # a hit has a word of the question, and one of its identifiers if it has any
-    is_far: bool = False  # no chunk is near to the question, and words of it are in none
+    evidence: str = "enough"  # for an answer: "none", "weak" or "enough"
 
 
 def cite(path: str, first: int, last: int) -> str:
@@ -202,18 +199,19 @@ class Searcher:
         candidates = self._candidates(query, vector, filter_, today, each)
         matcher = self._matcher(query, vector)
         ranked = ranking.rank(query, candidates, matcher, weights)
-        passages = choose_passages(query, ranked[:read], matcher, limit + 12, sizes=sizes)
+        best = ranked[:read]
+        chosen = choose_passages(query, best, matcher, limit + 12, sizes=sizes)
         scored = [
             _hit(passage, query, matcher, score=_confidence(passage, matcher), also=also)
-            for passage, also in _fold(passages, limit)
+            for passage, also in _fold(chosen.passages, limit)
         ]
         hits = _with_falling_scores(scored)
         is_match = any(item.candidate.words > 0 for item in ranked) and (
             not query.identifiers or any("exact" in item.parts for item in ranked)
         )
         mode = "hybrid" if vector is not None else "words"
-        is_far = self._count() >= _ENOUGH_CHUNKS and _is_far(query, ranked)
-        return IndexResult(tuple(hits), mode, query, failure, is_match, is_far)
+        reading = Reading(query, best, chosen.windows, chosen.scores, matcher, self._count())
+        return IndexResult(tuple(hits), mode, query, failure, is_match, judge_evidence(reading))
 
     def find_repositories(self) -> list[str]:
         """The repositories that memory is of."""
@@ -538,20 +536,6 @@ def _with_falling_scores(hits: Sequence[Hit]) -> list[Hit]:
         least = min(least, hit.score)
         falling.append(hit._replace(score=least))
     return falling
-
-
-def _is_far(query: Query, ranked: Sequence[ScoredChunk]) -> bool:
-    """Whether the answer is most likely nowhere. Fitted to questions on real workspaces, one false alarm in twenty.
-
-    Nearness tells only of English: texts in other languages are all near to each other. Of pairs of CJK characters more
-    are absent, because many of them are no words.
-    """
-    if not query.absent_share or query.spans or any("exact" in item.parts for item in ranked):
-        return False
-    nearest = max((item.candidate.cosine or 0.0 for item in ranked[:_NEAREST_CHUNKS]), default=0.0)
-    is_english = query.known_share == 1 and query.text.isascii() and nearest > 0
-    usual = _USUAL_NEARNESS_CJK if cjk_pairs(query.text) else _USUAL_NEARNESS
-    return 3 * (nearest if is_english else usual) - query.absent_share < _FAR
 
 
 def _nearest(matcher: Matcher, lowered: str) -> dict[int, str]:

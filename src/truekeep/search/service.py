@@ -49,6 +49,7 @@ READ_ONLY = "this workspace is read-only, so its index is not updated"
 TIME_TO_REFRESH = 1.0  # seconds that a search spends on bringing the index up to date
 TIME_FOR_FILES = 3.0  # seconds that it spends on files that are not in the index
 _MAX_QUERY_LENGTH = 100_000
+WEAK_EVIDENCE = "these may not answer: no passage has much of the question together"
 _MOST_MISSING = 6  # words that a note names
 _MOST_REPOSITORIES = 8
 
@@ -67,7 +68,13 @@ class SearchResult(NamedTuple):
     notes: tuple[str, ...] = ()
     corrections: tuple[tuple[str, str], ...] = ()
     waiting: int = 0  # changed files that are not in the index yet
-    doubt: str = ""  # why the answer may not be in memory; also among the notes
+    doubt: str = ""  # why the answer is most likely not in memory; also among the notes
+    evidence: str = "enough"  # for an answer among the hits: "none" with a doubt, "weak" with a note, or "enough"
+
+    @property
+    def caution(self) -> str:
+        """What to read before the hits; empty if they have what the question asks."""
+        return self.doubt or (WEAK_EVIDENCE if self.evidence == "weak" else "")
 
 
 class Status(NamedTuple):
@@ -166,8 +173,9 @@ class SearchService:
         if not found.is_match and not filter_.stores and self._settings.transcripts:
             found = self._with_transcripts(found, searcher, ask, filter_, limit)
         doubt = _doubt(found) if not left else ""
-        if doubt:
-            self._note(doubt)
+        evidence = "none" if doubt else "weak" if found.evidence == "weak" and found.hits and not left else "enough"
+        if evidence != "enough":
+            self._note(doubt or WEAK_EVIDENCE)
         if found.failure:
             self._note(f"search by meaning failed ({found.failure}); these are found by words alone")
         if filter_.repository and not found.hits:
@@ -184,6 +192,7 @@ class SearchService:
             corrections=found.query.corrections,
             waiting=len(left),
             doubt=doubt,
+            evidence=evidence,
         )
 
     def _ask_index(self, ask: Ask, filter_: Filter, within: float) -> tuple[Searcher, list[MemoryFile], IndexResult]:
@@ -489,10 +498,11 @@ def _doubt(found: IndexResult) -> str:
         return f"no memory has these words{nearest}"
     if query.missing:
         return f"no memory has {', '.join(query.missing[:_MOST_MISSING])}"
-    if not (found.is_far and found.hits):
+    if found.evidence != "none" or not found.hits:
         return ""
     absent = [term.word for term in query.terms if not term.chunks and not cjk_pairs(term.word)]
-    return f"nothing is known about {', '.join(absent[:_MOST_MISSING]) or 'this'}; these are the nearest notes"
+    named = ", ".join(absent[:_MOST_MISSING]) or "this"
+    return f"most likely nothing is known about {named}; these are the nearest notes"
 
 
 def _reason(error: Exception) -> str:

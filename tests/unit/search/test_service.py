@@ -27,6 +27,7 @@ from tests.support.memories import (
     times,
 )
 from truekeep.core.errors import BadInput, NotFound
+from truekeep.interfaces.cli.search import render_result
 from truekeep.search.excerpt import CHARACTERS, LINES, NotMemory
 from truekeep.search.service import SearchResult
 from truekeep.workspace.search import DEFAULT_ROOM
@@ -781,12 +782,35 @@ def test_a_question_that_nothing_is_near_to_is_told(memory: Place) -> None:
         remember(memory, f"memory/projects/plant{number}.md", "\n\n".join(topics).replace("hour", f"hour{number}"))
     found = search(memory, "which kindergarten does my daughter attend every morning")
     assert found.hits
-    assert found.doubt.startswith("nothing is known about ")
+    assert found.doubt.startswith("most likely nothing is known about ")
     assert found.doubt.endswith("; these are the nearest notes")
     assert found.doubt in found.notes
     assert not search(memory, "how often does the printer feed the ledger").doubt
     done = run_cli("search", "which kindergarten does my daughter attend every morning", "-w", str(memory.workspace))
     assert done.stdout.startswith(found.doubt)
+
+
+def test_words_that_stand_apart_are_no_answer(memory: Place) -> None:
+    for number in range(300):
+        text = f"# Shift {number}\n\nValve {number} was opened by hand, and turbine {number} ran at half speed.\n"
+        remember(memory, f"memory/projects/shift{number}.md", text)
+    remember(memory, "memory/harbour.md", "# Harbour\n\nThe harbour master is called Odo.\n")
+    remember(memory, "memory/rent.md", "# Boat shed\n\nThe rent of the boat shed is 340 euros a month.\n")
+    apart = search(memory, "how much rent does the harbour master pay for the piano")
+    assert apart.evidence == "none"
+    assert apart.doubt in apart.notes
+    together = search(memory, "how much is the rent of the boat shed")
+    assert (together.evidence, together.doubt) == ("enough", "")
+    assert search(memory, "harbour").evidence == "enough"  # nothing of it is missing
+
+
+def test_weak_evidence_is_told_above_the_hits(memory: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    remember(memory, "memory/harbour.md", "# Harbour crane\n\nThe crane lifts forty tons.\n")
+    monkeypatch.setattr("truekeep.search.searcher.judge_evidence", lambda _: "weak")
+    found = search(memory, "who repaired the crane")
+    assert (found.evidence, found.doubt) == ("weak", "")
+    assert found.notes == ("these may not answer: no passage has much of the question together",)
+    assert found.notes[0] in next(iter(render_result(found, {}, explain=False)))
 
 
 @pytest.mark.parametrize(

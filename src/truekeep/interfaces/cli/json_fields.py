@@ -56,7 +56,7 @@ FIELDS = {
     "RankedPassage": "citation text store day age_days rank trust repository claims=verdicts",
     "Hit": "path first last citation text best score parts store day age_days heading repository matched also verdicts"
     " checked_at unchecked",
-    "SearchResult": "query mode provider model ranking notes corrections=corrections|typed waiting hits",
+    "SearchResult": "query mode provider model ranking notes corrections=corrections|typed waiting evidence hits",
     "Resolution": "topic winner why code statements",
     "Excerpt": "path first last total text store day age_days repository next verdicts checked_at unchecked",
     "Checkout": "root names worktree=is_linked problem",

@@ -118,9 +118,9 @@ def search(opened: Workspace, query: tuple[str, ...], since: str, explain: bool,
 
 def render_result(found: SearchResult, topics: Mapping[str, str], *, explain: bool) -> Iterator[Shown]:
     """The hits, and remarks on the search: corrected words, an outdated index."""
-    shown_doubt = found.doubt if found.hits else ""
+    shown_doubt = found.caution if found.hits else ""
     if shown_doubt:
-        yield style(found.doubt, fg="yellow")
+        yield style(shown_doubt, fg="yellow")
     yield from render_hits(found.hits, topics, explain=explain)
     for typed, known in found.corrections:
         yield Aside(style(f"no memory contains {typed!r}; searched for words like {known!r}", fg="yellow"))
