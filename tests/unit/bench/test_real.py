@@ -89,9 +89,10 @@ def test_a_question_is_asked_at_both_doors(place: Place) -> None:
     (place.workspace / "memory/2026-11-14.md").write_text("# Ports\n\nThe staging proxy answers on port 8443.\n")
     environment = {**os.environ, "TRUEKEEP_WORKSPACE": str(place.workspace)}
     question = Question(text="which port does staging use", files=(), parts=((("memory/2026-11-14.md", 3),),))
-    assert judge(question, place.workspace, environment) == Judged(parts=1, terminal=True, mcp=True, is_doubted=False)
+    expected = Judged(parts=1, terminal=True, mcp=True, is_doubted=False, is_cautioned=False)
+    assert judge(question, place.workspace, environment) == expected
     unknown = judge(Question(text="xyzzyq quuxle", files=()), place.workspace, environment)
-    assert (unknown.parts, unknown.is_doubted) == (0, True)
+    assert (unknown.parts, unknown.is_doubted, unknown.is_cautioned) == (0, True, True)
 
 
 def test_findings_are_read_from_the_answers_of_the_commands() -> None:
