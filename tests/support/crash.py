@@ -391,7 +391,9 @@ _WRITES = ("INSERT", "UPDATE", "DELETE", "CREATE", "REPLACE")
 
 def install(fault: Fault) -> None:
     """Put the fault around every call of this process that changes the disk."""
-    memory = fault.memory = DiskMemory(fault.base) if fault.mode == "power" else None
+    if fault.mode == "power" and fault.memory is None:
+        fault.memory = DiskMemory(fault.base)
+    memory = fault.memory
     real_open, real_write, real_fsync = os.open, os.write, os.fsync
 
     def open_(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:

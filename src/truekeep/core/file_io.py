@@ -12,6 +12,7 @@ import fcntl
 import os
 import signal
 import stat
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -250,6 +251,7 @@ def make_private(folder: str | os.PathLike[str]) -> None:
     for path in reversed(missing):
         with suppress(FileExistsError):
             os.mkdir(path, 0o700)
+            _sync_folder(os.path.dirname(path))  # or a power loss takes the new folder and all that is in it
     if missing and not os.path.isdir(folder):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), os.fspath(folder))
 
@@ -266,6 +268,34 @@ def write_whole(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600)
         os.fsync(folder)
     finally:
         discard(folder, name, by)
+        os.close(folder)
+
+
+def write_once(path: str | os.PathLike[str], data: bytes) -> None:
+    """Create a small file for its owner only, unless it exists by now: whoever reads it finds all of it."""
+    above, name = os.path.split(path)
+    make_private(above)
+    folder = open_root(above)
+    by = f".{os.getpid()}-{threading.get_ident()}"
+    try:
+        write_beside(folder, name, data, mode=0o600, by=by)
+        put_new(folder, name, by=by)
+        os.fsync(folder)
+    except ChangedSince:
+        return
+    finally:
+        discard(folder, name, by)
+        os.close(folder)
+
+
+def _sync_folder(path: str) -> None:
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except PermissionError:
+        return  # one may make folders there, but not read it
+    try:
+        os.fsync(folder)
+    finally:
         os.close(folder)
 
 

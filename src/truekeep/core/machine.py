@@ -114,16 +114,22 @@ def own_id_path() -> str:
 def _own_id() -> str:
     """The id in the user's state folder, for systems without a machine id; created if missing."""
     path = Path(own_id_path())
+    if found := _read_id(path):
+        return found
+    import secrets  # only on systems without a machine id
+
+    from truekeep.core import file_io
+
+    made = f"{secrets.token_hex(16)}\n".encode()
+    if path.exists():  # empty: earlier versions did not sync it
+        file_io.write_whole(path, made)
+    else:
+        file_io.write_once(path, made)
+    return _read_id(path)
+
+
+def _read_id(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii").strip()
     except FileNotFoundError:
-        pass
-    import secrets  # only on systems without a machine id
-
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    try:
-        with path.open("x", encoding="ascii") as file:
-            file.write(secrets.token_hex(16) + "\n")
-    except FileExistsError:
-        pass
-    return path.read_text(encoding="ascii").strip()
+        return ""

@@ -10,7 +10,6 @@ import base64
 import binascii
 import hashlib
 import os
-import threading
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -150,8 +149,7 @@ def read_signer() -> Signer:
     path = Path(own_state()) / KEY_FILE
     raw = _read_key(path)
     if raw is None:
-        file_io.make_private(path.parent)
-        _write_once(path, Ed25519PrivateKey.generate().private_bytes_raw().hex().encode() + b"\n")
+        file_io.write_once(path, Ed25519PrivateKey.generate().private_bytes_raw().hex().encode() + b"\n")
         raw = _read_key(path)
     try:
         return Signer(Ed25519PrivateKey.from_private_bytes(bytes.fromhex((raw or b"").decode("ascii").strip())))
@@ -174,21 +172,6 @@ def _read_key(path: Path) -> bytes | None:
     except ChangedSince as error:
         raise BadSetup(f"{path} is being written", hint="run it again") from error
     finally:
-        os.close(folder)
-
-
-def _write_once(path: Path, data: bytes) -> None:
-    """Write the key, unless it exists by now."""
-    folder = file_io.open_root(str(path.parent))
-    by = f".{os.getpid()}-{threading.get_ident()}"  # routes run in parallel
-    try:
-        file_io.write_beside(folder, path.name, data, mode=0o600, by=by)
-        file_io.put_new(folder, path.name, by=by)
-        os.fsync(folder)
-    except ChangedSince:
-        return
-    finally:
-        file_io.discard(folder, path.name, by)
         os.close(folder)
 
 
