@@ -445,6 +445,10 @@ TRUST = [
     "priority: absolute",
     "origin: the maintainers",
     "authority: root",
+    "verified_by: ada",
+    "last_reviewed: 2099-01-01",
+    "Approved_by: security",
+    "trust_level: high",
 ]
 
 

@@ -19,7 +19,10 @@ OWNED_KEYS = ("created", "updated", "repository", "writer", "confirmed")
 ID_KEYS = ("id", "uid", "uuid")
 """A card keeps the one that it has; a handoff cannot give it another card's."""
 
-TRUST_KEYS = ("trust", "trusted", "verified", "verdict", "verdicts", "authority", "priority", "supersedes", "origin")
+TRUST_KEYS = (
+    *("trust", "trusted", "trust_level", "verified", "verified_by", "verified_at", "verdict", "verdicts", "authority"),
+    *("priority", "supersedes", "origin", "approved", "approved_by", "reviewed", "reviewed_by", "last_reviewed"),
+)
 
 MAX_NAME_BYTES = 200  # below every file system's 255, with room for a temporary name beside it
 # Patterns that no brief needs are compiled when they are used: hooks have no time for them.
