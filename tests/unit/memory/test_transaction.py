@@ -190,7 +190,7 @@ def test_what_changes_for_ever_is_told_at_last(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_what_is_quiet_again_is_done() -> None:
-    answers = [file_io.ChangedSince("notes.md"), EditedSince("changed"), "done"]
+    answers: list[Exception | str] = [file_io.ChangedSince("notes.md"), EditedSince("changed"), "done"]
 
     def act() -> str:
         answer = answers.pop(0)
