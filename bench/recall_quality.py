@@ -56,7 +56,7 @@ WHOLE = (10_000,)  # characters of a passage; no chunk has more
 HEADERS = ("recall@5", "recall@10", "MRR", "nDCG@10", "in 4,000", "hit@5")
 RESAMPLED = 2_000
 # Modules of truekeep.search that read the index and do not write it: a change in them leaves indexes as they are.
-READERS = "card_list excerpt meaning passages prompt_hints query ranking searcher service".split()
+READERS = "card_list excerpt meaning passages prompt_hints query ranking searcher service unanswered".split()
 
 
 class Memory(NamedTuple):
