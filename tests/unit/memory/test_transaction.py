@@ -174,6 +174,18 @@ def test_a_file_that_was_only_saved_again_is_no_edit(books: Books) -> None:
     books.write("cards/b.md", "b before\n")
     books.transaction.commit(staging, [ENTRY], at=AT)
     assert books.read() == AFTER
+    assert not books.ledger.pending()
+    assert books.ledger.content("cards/b.md") == b"b after\n"
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_batch_is_on_the_disk_and_in_the_ledger(books: Books, whole: bool) -> None:
+    stamps = books.transaction.commit(books.staged(), [ENTRY], at=AT, whole=whole)
+    assert set(stamps) == set(AFTER)
+    assert books.read() == AFTER
+    assert not books.ledger.pending()
+    for path, text in AFTER.items():
+        assert books.ledger.content(path) == text.encode()
 
 
 def test_what_changes_for_ever_is_told_at_last(monkeypatch: pytest.MonkeyPatch) -> None:
