@@ -125,6 +125,7 @@ def refresh(
         chunks += len(ids)
         done += len(batch)
         progress(done, len(waiting))
+    _forget_words(embedder)
     return RefreshReport(
         files=files,
         chunks=chunks,
@@ -167,6 +168,7 @@ def embed_waiting(
             db.executemany("DELETE FROM unembedded WHERE chunk_id = ?", ((chunk_id,) for chunk_id in ids))
         done += len(rows)
         progress(done, total)
+    _forget_words(embedder)
     return done, ""
 
 
@@ -249,6 +251,13 @@ def _embed(db: apsw.Connection, embedder: Embedder, texts: list[str]) -> Any:
         return table(texts) if texts else np.zeros((0, 1), dtype=np.float32)
     vectors = embed_cached(db, embedder, texts)
     return np.array([np.frombuffer(vector, dtype=np.float32) for vector in vectors])
+
+
+def _forget_words(embedder: Embedder | None) -> None:
+    """Give back the memory that words of many texts took, for processes that stay."""
+    forget = getattr(embedder, "forget_words", None)
+    if forget is not None:
+        forget()
 
 
 def embed_cached(db: apsw.Connection, embedder: Embedder, texts: Sequence[str]) -> list[Vector]:

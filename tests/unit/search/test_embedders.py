@@ -341,6 +341,20 @@ class TestStatic(EmbedderContract):
         del static
         assert watched() is None, "16 MB for each of them in a process that lives long"
 
+    def test_words_of_a_whole_store_are_let_go(self) -> None:
+        """A team server keeps many workspaces open: each had 67 MB of word vectors once it was indexed."""
+        static = Static()
+        few, many = ["the invoice exporter"] * 20, [f"word{number} other{number}" for number in range(3000)]
+        before = static.embed(few)
+        static.forget_words()
+        assert len(static._rows) > 1, "a few words are kept"
+        static.embed(many)
+        static.forget_words()
+        assert static._table is None
+        assert not static._rows
+        assert not static._cuts
+        assert static.embed(few) == before
+
     @pytest.mark.slow
     def test_many_at_once_are_as_one_by_one(self, embedder: Embedder) -> None:
         texts = [f"{text} {number}" for number in range(40) for text in TEXTS]

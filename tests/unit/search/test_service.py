@@ -1004,7 +1004,7 @@ def test_json_of_search(memory: Place) -> None:
     assert data["exit"] == 0
     assert data["schema"] == "truekeep.search/1"
     assert set(data) - {"exit", "schema"} == {
-        *("query", "mode", "provider", "model", "ranking", "notes", "corrections", "waiting", "hits"),
+        *("query", "mode", "provider", "model", "ranking", "notes", "evidence", "corrections", "waiting", "hits"),
     }
     assert data["query"] == "which port does staging answer on"
     assert (data["mode"], data["provider"], data["ranking"]) == ("hybrid", "static", "truekeep")

@@ -41,6 +41,7 @@ _UNIT = 65_536 / _MIN_COSINE  # the product of a vector with itself
 _SCALE = _UNIT**0.5  # a unit vector's numbers as 8 bits: nearly five standard deviations fit
 _HIGH = (b"\x01", b"\x02", b"\x03")  # third bytes of scores that are near; no score reaches 2**18
 _MAX_CACHED_WORDS = 60_000  # 60 MB of vectors
+_FIRST_ROWS = 4096
 _TEXTS_PER_SUM = 64
 _MAX_TEXTS_WITHOUT_NUMPY = 12  # loading numpy takes longer
 _LONGEST_WORD = 64
@@ -146,7 +147,7 @@ class Static:
         np = load_numpy()
 
         if self._table is None:
-            self._table = np.zeros((4096, DIMENSIONS), dtype=np.float32)
+            self._table = np.zeros((_FIRST_ROWS, DIMENSIONS), dtype=np.float32)
         if not self._rows:
             self._rows[""] = 0
         weights = np.frombuffer(self._mapped(), dtype="<f2", offset=self._offset).reshape(-1, DIMENSIONS)
@@ -158,6 +159,11 @@ class Static:
                 self._table = np.concatenate((self._table, np.zeros_like(self._table)))
             self._table[row] = weights[list(self.pieces_of(word))].astype(np.float32).sum(axis=0)
             self._rows[word] = row
+
+    def forget_words(self) -> None:
+        """Give back the memory of the words of many texts. A few are kept, for the next small change."""
+        if len(self._rows) > _FIRST_ROWS:
+            self._rows, self._cuts, self._table = {}, {}, None
 
     def _sum_up(self, words: Iterable[str]) -> Vector:
         pieces = [piece for word in words for piece in self.pieces_of(word)]
