@@ -501,8 +501,9 @@ def _doubt(found: IndexResult) -> str:
     if found.evidence != "none" or not found.hits:
         return ""
     absent = [term.word for term in query.terms if not term.chunks and not cjk_pairs(term.word)]
-    named = ", ".join(absent[:_MOST_MISSING]) or "this"
-    return f"most likely nothing is known about {named}; these are the nearest notes"
+    if not absent:
+        return WEAK_EVIDENCE
+    return f"no memory has {', '.join(absent[:_MOST_MISSING])}; these are the nearest notes, and may not answer"
 
 
 def _reason(error: Exception) -> str:
