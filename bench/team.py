@@ -132,7 +132,7 @@ def chaos(handoffs: int, producers: int) -> None:
             thread.start()
         disturbances = _disturb(cluster, servers, threads)
         told = time.perf_counter() - started
-        _wait_until_filed(cluster.url)
+        _wait_until_filed(cluster.url, max(600, handoffs / 5))
         filed = time.perf_counter() - started
         for server in servers:
             server.stop()
@@ -174,8 +174,8 @@ def _disturb(cluster: Cluster, servers: Sequence[Process], threads: Sequence[Pro
     return done
 
 
-def _wait_until_filed(url: str) -> None:
-    end = time.monotonic() + 600
+def _wait_until_filed(url: str, seconds: float) -> None:
+    end = time.monotonic() + seconds
     while time.monotonic() < end:
         with as_owner(url) as connection:
             if connection.execute("SELECT count(*) FROM handoff_queue WHERE state = 'waiting'").fetchone() == (0,):
