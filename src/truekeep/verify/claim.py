@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-VERSION = 13  # of extraction and checks: results stored under another version are computed again
+VERSION = 14  # of extraction and checks: results stored under another version are computed again
 
 KINDS = (
     "path", "directory", "section", "line", "symbol", "method", "flag", "env", "commit", "version", "package", "script",

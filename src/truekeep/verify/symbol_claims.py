@@ -21,6 +21,7 @@ from truekeep.verify.claims.patterns import bare_path
 from truekeep.verify.file_kinds import FileKind, kind_of, language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
+from truekeep.verify.own_settings import is_of_product
 from truekeep.verify.path_claims import PathPlace, find_place
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World, is_code, prefer
@@ -58,6 +59,7 @@ GENERIC_VARIABLES = frozenset(
     "PUBLIC_KEY REDIS_URL ROOT_DIR SCRIPT_DIR SECRET_KEY SERVER_URL SESSION_ID USER_ID USER_NAME WEBHOOK_URL "
     "WORK_DIR".split()
 )  # names that so many programs have that one of them says little
+_OF_HARNESSES = ("OPENCLAW_", "CLAWDBOT_", "CLAUDE_CODE_", "CODEX_")  # how the agents' own programs name variables
 _MAX_OLD_TREES = 12  # searched in one run
 _MIN_WORDS_OF_LONG_NAME = 3
 _CONFIG_KINDS = frozenset(("key",))
@@ -804,13 +806,31 @@ class Symbols:
         claim = question.claim
         if self.world.is_home and claim.kind == "flag" and not self._script_of_flag(question) and not claim.place:
             return None
-        for old in (self._old_definitions.get((name, question.written_at)) for name in _old_spellings(claim)):
+        is_still_here = ""
+        for name in _old_spellings(claim):
+            old = self._old_definitions.get((name, question.written_at))
             code = [path for path in _places(old) if is_code(path)] if old is not None else []
-            if old is not None and any(claim.place or is_source(path) or _is_env_file(path) for path in code):
+            if old is None or not any(claim.place or is_source(path) or _is_env_file(path) for path in code):
+                continue
+            if where := self._word_in_code(name):
+                is_still_here = is_still_here or where
+            elif claim.kind == "env" and name.startswith(_OF_HARNESSES) and not is_of_product(self.world, name):
+                return unverifiable(question, "of-harness", f"a variable of the agent's own program; {code[0]} had it")
+            else:
                 return self._gone_since(question, old, "", ())
+        if is_still_here:
+            why = f"in {is_still_here}, and nothing says that this one is meant"
+            return unverifiable(question, "several", why, candidates=(is_still_here,))
         if claim.is_weak:
             return None
         return self._never_defined(question)
+
+    def _word_in_code(self, name: str) -> str:
+        """The first place where code of now has a word, whatever the text is about: such a name is not gone."""
+        for path in prefer(self._users.get(name, ())):
+            if is_code(path) and (line := self.world.find_word(path, name)):
+                return f"{path}:{line}"
+        return ""
 
     def _find_word(self, question: Question) -> str:
         """Find the exact word in code: a flag with its dashes, or without them if it has a dash inside."""

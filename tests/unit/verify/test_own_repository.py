@@ -687,3 +687,56 @@ class TestToldMoves:
     def test_a_bold_folder_above_a_list_says_where_its_files_are(self, workspace: Path) -> None:
         found = check(workspace, "**scripts/send/** (the mailer):\n\n- `mail.py`\n", path="MEMORY.md")
         assert found["mail.py"].place == "scripts/send/mail.py"
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A value of the settings was changed and another variable was removed; so was a file that is elsewhere too."""
+    root = tmp_path_factory.mktemp("still") / "workspace"
+    history = History()
+    example = "DATABASE_URL={}\nSITE_MAIL_SENDER=x\nNODE_ENV=x\nOPENCLAW_GATEWAY_TOKEN=x\n"
+    memory = "# Memory\n\nSet `DATABASE_URL`, `SITE_MAIL_SENDER`, `NODE_ENV` and `OPENCLAW_GATEWAY_TOKEN`.\n"
+    tool = "def run(args):\n    parser.add_argument('--keep-going')\n    return args.dry_run, args.keep_going\n"
+    history.commit(
+        "2026-01-05",
+        {
+            ".env.example": example.format("file:x"),
+            "src/index.ts": "const client = open(process.env.DATABASE_URL, process.env.OPENCLAW_LANE)\n",
+            "src/tool.py": tool,
+            "MEMORY.md": memory,
+            "outbox/today.md": "A letter\n",
+            "brief.md": "At the root\n",
+            "alpha-kit/brief.md": "Of alpha\n",
+            "beta-kit/brief.md": "Of beta\n",
+        },
+    )
+    after = {
+        ".env.example": "DATABASE_URL=file:y\n",
+        "src/tool.py": "def run(args):\n    return args.dry_run, args.keep_going\n",
+        "outbox/today.md": None,
+        "brief.md": None,
+    }
+    history.commit("2026-02-05", after)
+    history.write(root)
+    return root
+
+
+class TestNamesThatAreStillHere:
+    def test_a_name_that_code_still_has_is_never_gone(self, service: Path) -> None:
+        found = words(check(service, (service / "MEMORY.md").read_text(), path="MEMORY.md"))
+        assert found["DATABASE_URL"] == ("unverifiable", "several")
+        assert found["NODE_ENV"][0] == "gone"  # nothing has it any more
+        assert found["SITE_MAIL_SENDER"][0] == "gone"
+
+    def test_variables_of_the_harness_are_not_the_workspaces(self, service: Path) -> None:
+        found = words(check(service, "Set `OPENCLAW_GATEWAY_TOKEN` and `OPENCLAW_LANE`.", path="MEMORY.md"))
+        assert found["OPENCLAW_GATEWAY_TOKEN"] == ("unverifiable", "of-harness")
+        assert found.get("OPENCLAW_LANE", ("", ""))[0] != "gone"  # the workspace's own code has it
+
+    @pytest.mark.parametrize(("flag", "verdict"), [("--dry-run", "unverifiable"), ("--keep-going", "gone")])
+    def test_a_spelling_that_code_still_has_is_no_witness(self, service: Path, flag: str, verdict: str) -> None:
+        assert check(service, f"Run `src/tool.py {flag}`.", path="MEMORY.md")[flag].verdict == verdict
+
+    def test_a_file_name_that_several_folders_still_have(self, service: Path) -> None:
+        found = check(service, "The plan is in `brief.md`.", path="MEMORY.md")
+        assert {one.verdict for one in found.values()} <= {"unverifiable"}
