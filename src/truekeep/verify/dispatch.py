@@ -21,6 +21,7 @@ from truekeep.verify.claims.patterns import TOOLS, is_file
 from truekeep.verify.commit_claims import check_commits
 from truekeep.verify.cron_claims import check_cron
 from truekeep.verify.decision_claims import check_decision
+from truekeep.verify.emptied_folders import excuse_emptied
 from truekeep.verify.file_kinds import FileKind, kind_of
 from truekeep.verify.git_history import MAX_MERGE_LAG, Commit
 from truekeep.verify.hosted_links import HOSTED
@@ -122,7 +123,7 @@ def judge(world: World, questions: Sequence[Question]) -> list[Verdict | None]:
         found.update(judge_by_siblings(questions, found))
     verdicts = [_mark_uncommitted(world, _drop_if_past(found.get(id(question)))) for question in questions]
     return [
-        _by_age(world, question, verdict) if verdict is not None else None
+        _by_age(world, question, excuse_emptied(question, verdict)) if verdict is not None else None
         for question, verdict in zip(questions, verdicts, strict=True)
     ]
 

@@ -21,6 +21,7 @@ class Question(NamedTuple):
     is_rooted: bool = False  # the path is from the root, and not only a name
     declared: DeclaredFolder = NOTHING  # what the part of the document says that it is about
     named_above: tuple[str, ...] = ()  # words in code above the line in its section, that may be folders of the claim
+    emptied: tuple[str, ...] = ()  # folders that the memory says are emptied again and again
 
     @property
     def path(self) -> str:

@@ -34,6 +34,7 @@ from truekeep.verify.claim import Claim
 from truekeep.verify.claims.extract import extract_claims
 from truekeep.verify.declared_folders import NOTHING, find_declared_folders
 from truekeep.verify.dispatch import judge
+from truekeep.verify.emptied_folders import find_emptied_folders
 from truekeep.verify.file_kinds import language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.hosted_links import HOSTED, hosted_in, read_hosted_link
@@ -220,6 +221,7 @@ class Verifier:
         subjects = Subjects(memory.path, lines, with_days=not self.options.are_documents)
         longer = find_longer_paths(claims)
         declared = find_declared_folders(lines, is_log=is_log(memory.path)) if self._is_own(memory) else []
+        emptied = find_emptied_folders(claims, lines)
         above = words_above(lines) if self.options.are_documents and claims else []
         for claim in claims:
             if claim.is_past:
@@ -251,6 +253,7 @@ class Verifier:
                 longer.get(claim, ()),
                 declared=declared[claim.line - 1] if declared else NOTHING,
                 named_above=above[claim.line - 1] if above and claim.kind in ("path", "directory") else (),
+                emptied=emptied,
             )
             yield _RoutedQuestion(at, where, question, problem, context)
 

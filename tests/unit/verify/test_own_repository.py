@@ -740,3 +740,33 @@ class TestNamesThatAreStillHere:
     def test_a_file_name_that_several_folders_still_have(self, service: Path) -> None:
         found = check(service, "The plan is in `brief.md`.", path="MEMORY.md")
         assert {one.verdict for one in found.values()} <= {"unverifiable"}
+
+    @pytest.mark.parametrize(
+        ("text", "claim", "verdict"),
+        [
+            ("Letters wait in `outbox/`, which is emptied nightly.", "outbox/", "unverifiable"),
+            ("`outbox/` is cleaned every night: `outbox/today.md`.", "outbox/today.md", "unverifiable"),
+            ("- `outbox/` (emptied nightly)\n\nRead `outbox/today.md`.", "outbox/today.md", "unverifiable"),
+            ("Read `outbox/today.md`.", "outbox/today.md", "gone"),
+            ("`outbox/today.md` is read nightly.", "outbox/today.md", "gone"),
+            ("- `cache/` (emptied nightly)\n\nRead `outbox/today.md`.", "outbox/today.md", "gone"),
+        ],
+    )
+    def test_a_folder_that_is_emptied_regularly(self, service: Path, text: str, claim: str, verdict: str) -> None:
+        assert check(service, text, path="MEMORY.md")[claim].verdict == verdict
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            "`alpha-kit/brief.md`: no daily file existed.",
+            "No daily file existed (`alpha-kit/brief.md`).",
+            "No `alpha-kit/brief.md` existed.",
+            "No daily file `alpha-kit/brief.md` existed on that day.",
+        ],
+    )
+    def test_what_did_not_exist_is_not_confirmed_by_a_file(self, service: Path, text: str) -> None:
+        assert check(service, text, path="MEMORY.md") == {}
+
+    def test_what_the_missing_file_is_not(self, service: Path) -> None:
+        found = check(service, "No daily file existed, so we wrote `alpha-kit/brief.md`.", path="MEMORY.md")
+        assert found["alpha-kit/brief.md"].verdict == "confirmed"

@@ -47,6 +47,10 @@ class _TensePatterns(NamedTuple):
     open_task: re.Pattern[str]
     changed_before: re.Pattern[str]
     planned_after: re.Pattern[str]
+    none_before: re.Pattern[str]
+    existed_after: re.Pattern[str]
+    none_existed_before: re.Pattern[str]
+    none_existed_after: re.Pattern[str]
     abbreviations: tuple[str, ...]
 
 
@@ -55,6 +59,8 @@ def _patterns() -> _TensePatterns:
     phrases = load_phrases("claims")
     past, planned = phrases.table("past"), phrases.table("planned")
     ignore_case = re.IGNORECASE
+    none, existed, kind = past["none"], past["existed"], rf"(?: [\w-]+){{0,3}} (?:{past['file']})"
+    none_existed = rf"(?:{none}){kind} (?:{existed})"
     return _TensePatterns(
         past_before=re.compile(
             rf"(?:{_FIRST}(?:{past['before']})(?: (?:{past['between']}))*):?[ \"'(*_`]*\Z",
@@ -88,6 +94,16 @@ def _patterns() -> _TensePatterns:
         changed_before=re.compile(rf"{_FIRST}(?:{past['changed']}){_LAST}[^.;。；]*\Z", ignore_case),
         open_task=re.compile(rf"\s*[-*+]\s+\[ \]\W+(?:{planned['create']}){_LAST}", ignore_case),
         planned_after=re.compile(rf"[`*_\"')]*,? ?(?:{planned['after']}){_LAST}"),
+        none_before=re.compile(
+            rf"{_FIRST}(?:{none})(?: (?!(?:{past['relates']}){_LAST})[\w-]+){{0,4}}[ \"'(*_`]*\Z", ignore_case
+        ),
+        existed_after=re.compile(rf"(?:{existed}){_LAST}", ignore_case),
+        none_existed_before=re.compile(
+            rf"{_FIRST}(?:{none_existed}(?: (?:{past['stands_for']}))?|(?:{past['there_was_none']}){kind})"
+            rf"[ \"'(*_`:–—-]*\Z",
+            ignore_case,
+        ),
+        none_existed_after=re.compile(rf"[:(\[–—-] ?{none_existed}{_LAST}", ignore_case),
         abbreviations=tuple(sorted(phrases.words("place.abbreviation"))),
     )
 
@@ -134,6 +150,8 @@ def is_past(raw: RawClaim, line: str) -> bool:
     if is_struck_out or patterns.past_opening.search(before):
         return True
     after = _QUOTES_AFTER.sub("", line[raw.end : raw.end + _PAST_WINDOW])
+    if _is_said_not_to_exist(before, after):
+        return True
     if patterns.past_next_clause.match(after) or patterns.past_in_brackets.match(after):
         return True
     if (arrow := _ARROW.match(after)) is not None:
@@ -143,6 +161,14 @@ def is_past(raw: RawClaim, line: str) -> bool:
     match = patterns.past_after.match(after)
     # Another name between the claim and the verb is the subject of the verb.
     return match is not None and "`" not in match[0] and not _is_habit(match[0], after[match.end() :])
+
+
+def _is_said_not_to_exist(before: str, after: str) -> bool:
+    """Whether a sentence says that there was no such thing: a file of today does not make it true."""
+    patterns = _patterns()
+    if patterns.none_before.search(before) and patterns.existed_after.match(after):
+        return True
+    return bool(patterns.none_existed_before.search(before) or patterns.none_existed_after.match(after))
 
 
 def _is_habit(matched: str, after: str) -> bool:
