@@ -864,8 +864,16 @@ HOSTILE: dict[str, Callable[[int], str]] = {
     "passwords that begin alike": lambda size: "".join(
         f"pwd: a1b2c3{'d4' * (at % 90)}{at}\n" for at in range(size // 110)
     ),
+    "headings of tables": lambda size: "password|x\n---|---\n" * (size // 19),
+    "headings of lists": lambda size: "name,password\n" * (size // 14),
     "random": lambda size: "".join(random.Random(1).choices(ALPHABETS["W"] + " =:", k=size)),
 }
+
+
+def test_every_row_below_a_heading_is_read_whatever_stands_between() -> None:
+    one, other = (f"q7{drawn('{A11}', seed)[0]}4" for seed in range(2))
+    table = f"| User | Password |\n|---|---|\n| ada | {one} |\n|---|---|\n| bob | {other} |\n\n| a | {other}x |\n"
+    assert [table[found.start : found.end] for found in find_secrets(table)][:2] == [one, other]
 
 
 @pytest.mark.slow

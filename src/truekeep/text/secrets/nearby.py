@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 from truekeep.text.secrets import false_positives as judge
@@ -234,36 +235,59 @@ def _iter_pairs(data: bytes) -> Iterator[NearbySecret]:
 
 def _iter_columns(data: bytes) -> Iterator[NearbySecret]:
     """The cells below a heading such as "Password", in a Markdown table and in comma-separated lines."""
+    tables = []
     for ruler in compiled(r"(?m)^[ \t]*\|?[ \t]*:?-{3,}:?[ \t]*(?:\|[ \t:-]*)+$").finditer(data):
         head_start, head_end = _line(data, max(0, ruler.start() - 1))
-        yield from _iter_rows(data, head_start, head_end, ruler.end() + 1, b"|")
-    head = r"(?m)^(?:[\w .-]{1,30},){1,12}[\w .-]{1,30}$"
-    done = 0
-    for match in compiled(head).finditer(data):
-        if match.start() >= done:
-            for found in _iter_rows(data, match.start(), match.end(), match.end() + 1, b","):
-                yield found
-                done = found.end
+        tables.append(_Heading(ruler.start(), ruler.end() + 1, data[head_start:head_end].split(b"|")))
+    lists = [
+        _Heading(line.start(), line.end() + 1, line.group().split(b","))
+        for line in compiled(r"(?m)^(?:[\w .-]{1,30},){1,12}[\w .-]{1,30}$").finditer(data)
+        if _columns(line.group().split(b","))
+    ]
+    yield from _iter_tables(data, tables, b"|")
+    yield from _iter_tables(data, lists, b",")
 
 
-def _iter_rows(data: bytes, head_start: int, head_end: int, at: int, bar: bytes) -> Iterator[NearbySecret]:
-    heads = data[head_start:head_end].split(bar)
-    kinds = {place: kind for place, head in enumerate(heads) if (kind := _column_kind(head)) is not None}
-    while kinds and at < len(data):
-        _, end = _line(data, at)
-        cells = data[at:end].split(bar)
-        if len(cells) < 2 or (bar == b"," and len(cells) != len(heads)):
-            return
-        for place, (cell_start, cell) in enumerate(_iter_cells(cells, at)):
-            if place in kinds:
-                # A login and its password share a cell: `ada / …`.
-                value = re.split(rb"\s/\s|\s:\s", cell)[-1].strip(b" \t*_`\"'")
-                start = cell_start + cell.rfind(value)
-                is_login = kinds[place]
-                good = judge.is_password(value, b"", b"") if is_login else judge.is_nearby_key(value, b"", b"")
-                if value and b" " not in value and not value.endswith((b"...", "…".encode())) and good:
-                    yield NearbySecret(start, start + len(value), PASSWORD if is_login else SECRET)
-        at = end + 1
+class _Heading(NamedTuple):
+    """The head of a table: where it begins, where its rows do, and its cells."""
+
+    start: int
+    rows: int
+    cells: list[bytes]
+
+
+def _columns(heads: list[bytes]) -> dict[int, bool]:
+    return {place: kind for place, head in enumerate(heads) if (kind := _column_kind(head)) is not None}
+
+
+def _iter_tables(data: bytes, headings: list[_Heading], bar: bytes) -> Iterator[NearbySecret]:
+    """Every row is read once, with the columns of all headings above it in its table."""
+    kinds: dict[int, bool] = {}
+    at = 0
+    for heading, following in zip_longest(headings, headings[1:]):
+        if at < heading.start:  # the rows of the earlier one ended before this
+            kinds.clear()
+        kinds.update(_columns(heading.cells))
+        at, stop = heading.rows, following.start if following is not None else len(data)
+        while kinds and at < stop:
+            _, end = _line(data, at)
+            cells = data[at:end].split(bar)
+            if len(cells) < 2 or (bar == b"," and len(cells) != len(heading.cells)):
+                break
+            yield from _iter_row(cells, at, kinds)
+            at = end + 1
+
+
+def _iter_row(cells: list[bytes], at: int, kinds: dict[int, bool]) -> Iterator[NearbySecret]:
+    for place, (cell_start, cell) in enumerate(_iter_cells(cells, at)):
+        if place in kinds:
+            # A login and its password share a cell: `ada / …`.
+            value = re.split(rb"\s/\s|\s:\s", cell)[-1].strip(b" \t*_`\"'")
+            start = cell_start + cell.rfind(value)
+            is_login = kinds[place]
+            good = judge.is_password(value, b"", b"") if is_login else judge.is_nearby_key(value, b"", b"")
+            if value and b" " not in value and not value.endswith((b"...", "…".encode())) and good:
+                yield NearbySecret(start, start + len(value), PASSWORD if is_login else SECRET)
 
 
 def _iter_cells(cells: list[bytes], at: int) -> Iterator[tuple[int, bytes]]:
