@@ -218,12 +218,13 @@ def _is_harmless(kind: str, view: bytes, match: Any) -> bool:
         return _compiled(negation["inside"]).search(inside) is not None
     if kind == "remote-code":
         indexes = [url for url in match.groups() if url]
-        piped = [] if indexes else _WEB_ADDRESS.findall(inside)
-        return bool(indexes and all(map(_is_local, indexes))) or bool(piped and all(map(_is_installer, piped)))
+        return all(map(_is_local, indexes)) if indexes else _runs_known_installers(inside)
     return _is_described(view, start, end)
 
 
 _WEB_ADDRESS = re.compile(rb"https?://[^\s\"'`|)>]+")
+_HARMLESS_OPTION = re.compile(rb"--tlsv1\.[0-3]\b|\\\r?\n")
+_MAY_NAME_A_HOST = re.compile(rb"[./:$\\]|[0-9]{5}|0x")  # `curl evil.example/x https://astral.sh/…` gets both
 _QUOTES = {b'"': b'"', b"'": b"'", b"`": b"`", b"\xe2\x80\x9c": b"\xe2\x80\x9d", b"\xe2\x80\x9e": b"\xe2\x80\x9c"}
 
 
@@ -242,6 +243,13 @@ def _is_described(view: bytes, start: int, end: int) -> bool:
 def _is_local(url: bytes) -> bool:
     host = _host(url)
     return any(host == known or host.endswith("." + known) for known in _LOCAL_HOSTS)
+
+
+def _runs_known_installers(command: bytes) -> bool:
+    """Whether a command gets nothing but vendors' installers, and from nowhere else by an option or a variable."""
+    urls = _WEB_ADDRESS.findall(command)
+    rest = _HARMLESS_OPTION.sub(b" ", _WEB_ADDRESS.sub(b" ", command))
+    return bool(urls) and all(map(_is_installer, urls)) and _MAY_NAME_A_HOST.search(rest) is None
 
 
 def _is_installer(url: bytes) -> bool:
