@@ -22,12 +22,13 @@ from truekeep.verify.file_kinds import FileKind, kind_of, language_for
 from truekeep.verify.git_history import Commit
 from truekeep.verify.languages import is_config
 from truekeep.verify.own_settings import is_of_product
-from truekeep.verify.path_claims import PathPlace, find_place
+from truekeep.verify.path_claims import PathPlace, find_place, is_on_disk
 from truekeep.verify.question import Question
 from truekeep.verify.repository import World, is_code, prefer
 from truekeep.verify.subject import IN_HEADING, IN_SECTION, NOT_NAMED, is_one_word, nearest, project_folder
 from truekeep.verify.verdict import (
     CODE,
+    GONE,
     GONE_BEFORE,
     NO_LONGER_USED,
     ONLY_IN_TESTS,
@@ -432,11 +433,20 @@ class Symbols:
         is surely about code.
         """
         verdict, claim = self._check_past(question), question.claim
+        if verdict is not None and verdict.verdict == GONE and (unlisted := self._unlisted_place(question)):
+            return unverifiable(question, "unreadable", f"git does not list {unlisted}, so it was not read")
         is_surely_code = bool(claim.place) or claim.why == "a call" or not self.world.is_home
         is_unknown = verdict is not None and verdict.reason in _UNKNOWN_NAMES and verdict.verdict == UNVERIFIABLE
         if verdict is not None and verdict.reason == "used" and claim.kind == "method" and self.world.is_home:
             is_unknown = self._nearness(question, verdict.place.rpartition(":")[0]) > IN_SECTION
         return None if is_unknown and not is_surely_code else verdict
+
+    def _unlisted_place(self, question: Question) -> str:
+        """The file that is said to have a name, if it is here and git ignores it, such as `.env`."""
+        place = find_place(self.world, question.claim.place, question) if question.claim.place else None
+        if place is None or not place.path or self.world.now.has(place.path):
+            return ""
+        return place.path if is_on_disk(self.world, place.path) else ""
 
     def _check_past(self, question: Question) -> Verdict | None:
         claim = question.claim

@@ -715,9 +715,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "src/tool.py": "def run(args):\n    return args.dry_run, args.keep_going\n",
         "outbox/today.md": None,
         "brief.md": None,
+        ".gitignore": ".env\n",
     }
     history.commit("2026-02-05", after)
     history.write(root)
+    (root / ".env").write_text("SITE_MAIL_SENDER=x\n")
     return root
 
 
@@ -727,6 +729,10 @@ class TestNamesThatAreStillHere:
         assert found["DATABASE_URL"] == ("unverifiable", "several")
         assert found["NODE_ENV"][0] == "gone"  # nothing has it any more
         assert found["SITE_MAIL_SENDER"][0] == "gone"
+
+    def test_a_file_that_git_ignores_may_still_have_it(self, service: Path) -> None:
+        found = check(service, "`SITE_MAIL_SENDER` is in `.env`.", path="MEMORY.md")
+        assert found["SITE_MAIL_SENDER"].verdict == "unverifiable"
 
     def test_variables_of_the_harness_are_not_the_workspaces(self, service: Path) -> None:
         found = words(check(service, "Set `OPENCLAW_GATEWAY_TOKEN` and `OPENCLAW_LANE`.", path="MEMORY.md"))
