@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -118,6 +121,20 @@ def test_an_address_belongs_to_whom_it_first_brought(ready: Team, provider: Runn
         assert who(ready, browser) == "", "sessions end, too"
         assert program.call(tokens["access_token"]).status_code == 401
         assert program.refresh(tokens["refresh_token"]).status_code == 400
+
+
+def test_a_code_that_waits_ends_with_the_link(ready: Team, provider: RunningProvider) -> None:
+    link(ready.url, "ada", provider.issuer, email="ada@elsewhere.example")
+    set_grant(ready.url, "ada", "team", "reader")
+    browser = browser_of(ready, provider)
+    provider.sign_in_as("1", "ada@elsewhere.example")
+    sign_in(browser)
+    with browser:
+        program = Program(browser, browser, HOST)
+        program.register()
+        code = program.code()
+        unlink(ready.url, "ada")
+        assert program.redeem(code).status_code == 400
 
 
 def test_a_subject_can_be_linked(ready: Team, provider: RunningProvider) -> None:
@@ -262,6 +279,21 @@ def test_a_wrong_secret_and_a_provider_that_is_away(ready: Team) -> None:
 
 def sign_in_status(browser: TestClient) -> int:
     return int(sign_in(browser).status_code)
+
+
+def test_a_provider_that_never_answers_holds_nothing_else_up(ready: Team, provider: RunningProvider) -> None:
+    with socket.create_server(("127.0.0.1", 0), backlog=128) as silent, ThreadPoolExecutor(60) as people:
+        browser = browser_of(ready, provider, issuer=f"http://127.0.0.1:{silent.getsockname()[1]}")
+        with browser:
+            waiting = [people.submit(browser.get, "/sign-in/openid") for _ in range(60)]
+            connection, _ = silent.accept()  # by now the first one waits
+            with connection:
+                while sum(request.running() for request in waiting) < len(waiting):
+                    time.sleep(0.01)
+                assert browser.get("/api/v1/workspaces").status_code == 401
+                assert not any(request.done() for request in waiting), "they still wait for the provider"
+            silent.close()
+            assert {request.result().status_code for request in waiting} == {502}
 
 
 def test_a_disabled_account_stays_out(ready: Team, provider: RunningProvider) -> None:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 CALLBACK = f"{OPENID}/callback"
 WAIT_SECONDS = 600
+AT_ONCE = 8  # sign-ins that wait for the provider; others wait for them, and not for threads that all pages need
 _COOKIE = "openid"
 _MAX_NEXT = 3_000  # a cookie has 4,096 bytes
 
@@ -57,6 +58,7 @@ class OpenIDSignIn:
         self._redirect = url + CALLBACK
         self._sessions = sessions
         self._provider = provider
+        self._room = anyio.CapacityLimiter(AT_ONCE)
 
     def routes(self) -> list[Route]:
         return [
@@ -72,7 +74,7 @@ class OpenIDSignIn:
                 self._redirect, state=begun.state, nonce=begun.nonce, verifier=begun.verifier
             )
 
-        response = RedirectResponse(await anyio.to_thread.run_sync(where), status_code=303)
+        response = RedirectResponse(await anyio.to_thread.run_sync(where, limiter=self._room), status_code=303)
         self._sessions.set_cookie(response, ".".join(begun), what=_COOKIE, seconds=WAIT_SECONDS)
         return response
 
@@ -89,7 +91,7 @@ class OpenIDSignIn:
             identity = self._provider.redeem(self._redirect, given["code"], nonce=begun.nonce, verifier=begun.verifier)
             return self._start(identity)
 
-        session = await anyio.to_thread.run_sync(redeem)
+        session = await anyio.to_thread.run_sync(redeem, limiter=self._room)
         response = RedirectResponse(local_path(begun.next), status_code=303)
         self._sessions.set_cookie(response, session)
         self._sessions.set_cookie(response, "", what=_COOKIE)
