@@ -172,6 +172,9 @@ def unlink(url: str, account: str) -> int:
             " WHERE account = %s AND signed_in_with IS NULL",
             (number,),
         )
+        connection.execute(  # what was allowed, and not fetched yet
+            "DELETE FROM oauth_code WHERE account = %s AND signed_in_with IS NULL AND used_at IS NULL", (number,)
+        )
         note(connection, "admin", "unlinked", account=account)
         return ended
 
