@@ -81,7 +81,7 @@ def _is_draft(path: str) -> bool:
 def _titled(path: str, data: bytes | None) -> dict[str, str]:
     draft = parse_draft(path.rpartition("/")[2], data or b"")
     title = parse_handoff(decode_text(draft.body[:64_000]) or "").title
-    return {"id": draft.id, "title": withhold(printable(clip(title, 120)))}
+    return {"id": draft.id, "title": clip(withhold(printable(title)), 120)}
 
 
 def _link(site: str, workspace: str) -> dict[str, str]:
