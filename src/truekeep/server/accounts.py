@@ -125,9 +125,10 @@ def list_tokens(url: str) -> list[TokenRow]:
     with as_owner(url) as connection:
         rows = connection.execute(
             "SELECT t.id, a.name, t.label, w.name, t.role, t.created_at, t.expires_at,"
-            " coalesce(t.revoked_at, g.revoked_at, c.revoked_at), t.last_used, t.oauth_grant IS NOT NULL"
+            " coalesce(t.revoked_at, g.revoked_at, c.revoked_at, s.revoked_at), t.last_used, t.oauth_grant IS NOT NULL"
             " FROM token t JOIN account a ON a.id = t.account LEFT JOIN workspace w ON w.id = t.workspace"
-            " LEFT JOIN oauth_grant g ON g.id = t.oauth_grant LEFT JOIN oauth_client c ON c.id = g.client ORDER BY t.id"
+            " LEFT JOIN oauth_grant g ON g.id = t.oauth_grant LEFT JOIN oauth_client c ON c.id = g.client"
+            " LEFT JOIN token s ON s.id = g.signed_in_with ORDER BY t.id"
         ).fetchall()
     return [TokenRow(*row) for row in rows]
 

@@ -23,6 +23,7 @@ from truekeep.core.errors import BadInput, TruekeepError
 SECONDS = 10.0  # for everything; less than the first delay between attempts, so that none overlaps the next
 _MAX_URL = 2_000
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_GLOBAL_IPV6 = ipaddress.ip_network("2000::/3")  # older versions of Python call more of the others global
 ALLOW = "--allow-private-webhooks"
 
 
@@ -145,6 +146,8 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
         inner = [address.sixtofour, *(address.teredo or ())]
         if address in _NAT64:
             inner.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        elif address not in _GLOBAL_IPV6:
+            return False
         if not all(is_public(one) for one in inner if one is not None):
             return False
     return address.is_global and not address.is_multicast

@@ -306,6 +306,7 @@ def test_tokens_end_with_what_was_signed_in_with_and_with_the_account(team: Team
     tokens, code = program.tokens(), program.code()
     revoke_token(team.url, number)
     assert program.call(tokens["access_token"]).status_code == 401
+    assert all(row.revoked_at for row in list_tokens(team.url) if row.is_oauth), "and the list says so"
     assert error_of(program.refresh(tokens["refresh_token"])) == (400, "invalid_grant")
     assert error_of(program.redeem(code)) == (400, "invalid_grant")
     other = program_of(team, http)

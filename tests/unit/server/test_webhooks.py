@@ -225,6 +225,7 @@ def test_a_certificate_must_be_valid(receiver: Receiver, tmp_path: Path, monkeyp
         "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1",
         "255.255.255.255", "::", "::1", "fe80::1", "fd00::1", "ff02::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254",
         "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe", "2002:7f00:1::", "2002:a9fe:a9fe::1", "2001:0:7f00:1::",
+        "::7f00:1", "fec0::1", "64:ff9b:1::a00:1", "::ffff:0:a00:1",
     ],
 )  # fmt: skip
 def test_addresses_that_are_not_on_the_open_network(address: str) -> None:
