@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from truekeep.core import machine
 from truekeep.memory.ledger import Ledger
 from truekeep.transcripts.store import TranscriptStore
 
@@ -34,16 +33,6 @@ def test_h2_a_file_is_as_before_or_as_after(tmp_path: Path, store: str) -> None:
     found = json.loads(done.stdout)
     assert found["problems"] == []
     assert found["points"] >= POINTS[store]
-
-
-def test_h2_an_id_that_a_power_loss_emptied_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    path = Path(machine.own_id_path())
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("")
-    made = machine._own_id()
-    assert len(made) == 32
-    assert machine._own_id() == made
 
 
 def test_h2_databases_that_cannot_be_made_again_sync_every_commit(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import fcntl
 import os
 import signal
 import stat
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -276,7 +275,7 @@ def write_once(path: str | os.PathLike[str], data: bytes) -> None:
     above, name = os.path.split(path)
     make_private(above)
     folder = open_root(above)
-    by = f".{os.getpid()}-{threading.get_ident()}"
+    by = f".{os.urandom(6).hex()}"
     try:
         write_beside(folder, name, data, mode=0o600, by=by)
         put_new(folder, name, by=by)

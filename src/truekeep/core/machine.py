@@ -9,6 +9,7 @@ from __future__ import annotations
 import getpass
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,22 +115,11 @@ def own_id_path() -> str:
 def _own_id() -> str:
     """The id in the user's state folder, for systems without a machine id; created if missing."""
     path = Path(own_id_path())
-    if found := _read_id(path):
-        return found
+    with suppress(FileNotFoundError):
+        return path.read_text(encoding="ascii").strip()
     import secrets  # only on systems without a machine id
 
     from truekeep.core import file_io
 
-    made = f"{secrets.token_hex(16)}\n".encode()
-    if path.exists():  # empty: earlier versions did not sync it
-        file_io.write_whole(path, made)
-    else:
-        file_io.write_once(path, made)
-    return _read_id(path)
-
-
-def _read_id(path: Path) -> str:
-    try:
-        return path.read_text(encoding="ascii").strip()
-    except FileNotFoundError:
-        return ""
+    file_io.write_once(path, f"{secrets.token_hex(16)}\n".encode())
+    return path.read_text(encoding="ascii").strip()

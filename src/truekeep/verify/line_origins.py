@@ -12,7 +12,6 @@ from truekeep.core.errors import NotFound
 from truekeep.core.file_io import UnsafePath, read_regular
 from truekeep.core.model import CARDS
 from truekeep.memory.file_scan import is_log
-from truekeep.memory.journal import labelled_repository
 from truekeep.memory.repair_note import parse_repair
 from truekeep.verify.results import LineOrigin, MemoryText, digest_text, end_of_day
 
@@ -149,4 +148,6 @@ def _of_checkpoint(path: str, entry: LedgerEntry | None) -> LineOrigin:
     """The origin of what an agent on the host added to a log itself; its entry has the repository's short name."""
     if entry is None or entry.verb != "checkpoint" or not is_log(path):
         return LineOrigin()
+    from truekeep.memory.journal import labelled_repository  # most lines are of no log, and sessions wait for this
+
     return LineOrigin(labelled_repository(entry.note), end_of_day(date.fromisoformat(entry.at[:10])))
