@@ -120,7 +120,7 @@ def test_the_scripts_are_up_to_date() -> None:
 
 def test_bash_completes_commands_and_options(lived: Place) -> None:
     assert in_bash("truekeep", "rev") == ["review"]
-    review = ["approve", "edit", "list", "prune", "reject", "retry", "show", "walk"]
+    review = ["approve", "assign", "edit", "list", "prune", "reject", "retry", "show", "walk"]
     assert sorted(in_bash("truekeep", "review", "")) == review
     assert in_bash("truekeep", "search", "--sto") == ["--store"]
     assert in_bash("truekeep", "search", "--store", "t") == ["transcripts"]
