@@ -117,7 +117,8 @@ def settle(cursor: Cursor[Any], workspace: int, decision: ReviewDecision, result
     )
     if "outcome" in result:
         assignments.forget(cursor, workspace, decision.arguments["draft"])
-    how = result.get("outcome") or f"not {decision.verb}d: {result['error']['code']}"
+    done = "approved" if decision.verb == "approve" else "rejected"
+    how = result.get("outcome") or f"not {done}: {result['error']['code']}"
     note(
         cursor, decision.actor, decision.verb, workspace=workspace,
         draft=decision.arguments["draft"], result=how, target=result.get("target", ""),

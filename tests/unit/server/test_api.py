@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +13,7 @@ from starlette.testclient import TestClient
 from tests.support.helpers import Place, a_card, a_handoff
 from tests.support.team import Team
 from truekeep.interfaces.api.app import PREFIX, Api
+from truekeep.interfaces.api.mcp import OFFERED
 from truekeep.server.handoff_queue import Quotas
 
 
@@ -73,7 +75,8 @@ def test_a_draft_is_decided_in_the_reviewers_name(team: Team, client: TestClient
     assert done.json()["outcome"] == "rejected", done.text
     assert client.get(f"{PREFIX}/team/review", headers=reviewer).json()["drafts"] == []
     entries = client.get(f"{PREFIX}/team/audit", headers=as_(team, "ida", "owner")).json()["entries"]
-    assert [entry["act"] for entry in entries if entry["actor"] == "grace"] == ["reject", "reject"]
+    decided = [(entry["act"], entry["result"]) for entry in entries if entry["actor"] == "grace"]
+    assert decided == [("reject", "rejected"), ("reject", "not rejected: edited-since")]
 
 
 def test_errors_are_plain_and_name_nothing(team: Team, client: TestClient) -> None:
@@ -102,7 +105,9 @@ def test_mcp_answers_with_a_token(team: Team, client: TestClient) -> None:
     def ask(method: str, params: dict[str, Any], path: str = "/mcp/team") -> Any:
         return client.post(path, json={"jsonrpc": "2.0", "id": 1, "method": method, "params": params}, headers=headers)
 
-    assert ask("initialize", hello).json()["result"]["serverInfo"]["name"] == "truekeep"
+    told = ask("initialize", hello).json()["result"]
+    assert told["serverInfo"]["name"] == "truekeep"
+    assert set(re.findall(r"memory_\w+", told["instructions"])) <= set(OFFERED), "no tool is named that is not there"
     found = ask("tools/call", {"name": "memory_search", "arguments": {"query": "staging port"}}, "/mcp")
     assert "staging-proxy" in found.json()["result"]["content"][0]["text"], found.text
     written = ask(

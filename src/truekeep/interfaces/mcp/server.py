@@ -37,16 +37,32 @@ if TYPE_CHECKING:
     from truekeep.core.errors import TruekeepError
     from truekeep.interfaces.mcp.responses import Given, Reply
 
-INSTRUCTIONS = (
+_FIRST = (
     "truekeep is the long-term memory that all agents of this person share: decisions, setup, conventions, past bugs."
     " Search it (memory_search) before you ask the person or guess about earlier work, and read more of a hit with"
-    " memory_get and its path. Each note says how old it is and whether what it names is still there; what is "
-    "gone or moved"
-    " is said below it, and memory_verify checks any other text. memory_wake tells what to know before you begin, if"
-    " nobody told you yet, and memory_checkpoint notes where your work stands for whoever goes on. When you learn"
-    " something that will still matter in another session, leave it with memory_write: one topic, plain facts, no"
-    " credentials, no task state. It is reviewed and filed later; memory is never changed directly."
+    " memory_get and its path."
 )
+_VERDICTS = (
+    " Each note says how old it is and whether what it names is still there; what is gone or moved is said below it,"
+    " and memory_verify checks any other text."
+)
+_NO_VERDICTS = (
+    " Each note says how old it is. What it names is not checked against the code here: check it before you act on it."
+)
+_WAKE = " memory_wake tells what to know before you begin, if nobody told you yet"
+_CHECKPOINT = ", and memory_checkpoint notes where your work stands for whoever goes on"
+_LAST = (
+    ". When you learn something that will still matter in another session, leave it with memory_write: one topic,"
+    " plain facts, no credentials, no task state. It is reviewed and filed later; memory is never changed directly."
+)
+
+
+def instructions_for(tools: Mapping[str, Tool]) -> str:
+    """What a harness is told about the memory: it names only tools that are offered."""
+    verdicts = _VERDICTS if "memory_verify" in tools else _NO_VERDICTS
+    checkpoint = _CHECKPOINT if "memory_checkpoint" in tools else ""
+    return f"{_FIRST}{verdicts}{_WAKE}{checkpoint}{_LAST}"
+
 
 MAX_REQUEST_BYTES = 1 << 20  # four times the largest handoff
 STOP_SECONDS = 5.0  # for running calls when the server stops
@@ -116,7 +132,7 @@ def make_server(memory: Memory, *, tools: Mapping[str, Tool] = TOOLS, at_once: i
         "truekeep",
         version=__version__,
         title="truekeep",
-        instructions=INSTRUCTIONS,
+        instructions=instructions_for(tools),
         on_list_tools=list_tools,
         on_call_tool=call_tool,
         on_list_resources=list_resources,
