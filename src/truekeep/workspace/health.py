@@ -168,7 +168,10 @@ def check_health(context: CheckContext, *, fix: bool = False) -> HealthReport:
     """Run every check of memory in a context."""
     results = [result for check in HEALTH for result in run_check(check, context, fix=fix)]
     if (source := read_source(context.root)) is not None:
-        results = [_on_the_host(result, source.host) for result in results]
+        from truekeep.workspace.team_review import team_page  # here: a copy alone needs it
+
+        is_of_team = bool(team_page(context.workspace))
+        results = [_on_the_host(result, source.host, is_of_team=is_of_team) for result in results]
     today = context.now().date()
     cards: tuple[CardFacts, ...] = ()
     pipeline = None
@@ -185,11 +188,14 @@ def check_health(context: CheckContext, *, fix: bool = False) -> HealthReport:
     )
 
 
-def _on_the_host(result: CheckResult, host: str) -> CheckResult:
+def _on_the_host(result: CheckResult, host: str, *, is_of_team: bool) -> CheckResult:
     """A result of a copy: what is in memory is put right where it is written."""
     if result.name not in OF_MEMORY:
         return result
     said, hint = result.said, f"on {host}: {result.hint}" if result.hint else ""
-    if said == memory_checks.NOT_CHECKED_YET:
+    if result.name == "review":  # drafts are not in copies
+        said = "`truekeep review list` asks the server" if is_of_team else f"drafts are on {host}, not in this copy"
+        return replace(result, said=said, hint="", target="", figures={})
+    if said == memory_checks.NOT_CHECKED_YET and not is_of_team:  # a team server checks no claims
         said = f"{said} on {host}, or here"
     return replace(result, said=said, hint=hint)

@@ -33,9 +33,22 @@ if TYPE_CHECKING:
 
 def review_of(workspace: Workspace) -> ReviewQueue | TeamReview:
     """The queue that this machine decides on: the workspace's own, or the server's that its memory comes from."""
+    route = _server_of(workspace)
+    return TeamReview(route) if route is not None else workspace.review
+
+
+def team_page(workspace: Workspace) -> str:
+    """The address of the workspace's pages on the team server that its memory comes from; "" if from none."""
+    route = _server_of(workspace)
+    if route is None:
+        return ""
+    return f"{route.text('url')}/workspaces/{quote(route.text('workspace'), safe='')}"
+
+
+def _server_of(workspace: Workspace) -> Route | None:
     source = workspace.source
     route = read_routes(Path(own_state())).get(source.route) if source is not None else None
-    return TeamReview(route) if route is not None and route.via == "server" else workspace.review
+    return route if route is not None and route.via == "server" else None
 
 
 class TeamReview:
@@ -112,6 +125,9 @@ class TeamReview:
 
     def edit(self, *_: object, **__: object) -> tuple[Draft, bool]:
         raise BadInput("a draft on a team server cannot be edited", hint="reject it, and hand in what it should say")
+
+    def retry(self, *_: object) -> list[tuple[Draft, Decision]]:
+        raise BadInput("drafts on a team server cannot be retried", hint="approve or reject them")
 
     def _ask(self, act: Callable[[TeamClient], dict[str, Any]]) -> dict[str, Any]:
         try:

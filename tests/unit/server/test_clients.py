@@ -102,9 +102,22 @@ def test_a_revoked_token_and_a_server_that_is_away(
     stop(process)
     ran = run_cli("sync", "run", **env)
     assert (ran.returncode, "does not answer" in ran.stdout) == (1, True), ran.stdout + ran.stderr
+    assert "refused" in ran.stdout
+    assert "check the address" in ran.stdout
     assert "staging-proxy.md" in run_cli("search", "staging port", **env).stdout, "the copy answers offline"
     assert run_cli("logout", **env).returncode == 0
     assert not (tmp_path / ".local/state/truekeep/server-tokens/team").exists()
+
+
+def test_a_token_that_reaches_nothing_says_so(team: Team, place: Place) -> None:
+    team.add(place)
+    team.member("ada", "reader")
+    env: dict[str, Any] = {"TRUEKEEP_DATABASE": team.url}
+    assert "has no role" not in run_cli("token", "create", "ada", **env).stdout
+    assert "has no role" not in run_cli("token", "create", "ada", "--workspace", "team", **env).stdout
+    mistyped = run_cli("token", "create", "adda", **env)
+    assert mistyped.returncode == 0
+    assert "adda has no role in any workspace yet: `truekeep server grant adda NAME ROLE`" in mistyped.stdout
 
 
 def test_a_reviewer_decides_on_a_machine_of_their_own(
@@ -129,6 +142,13 @@ def test_a_reviewer_decides_on_a_machine_of_their_own(
     assert second in run_cli("review", "list", "--assignee", "nobody", **env).stdout
     assert "grace" in run_cli("review", "list", **env).stdout
     assert run_cli("review", "assign", first, "eve", **env).returncode == 3
+    assert "a draft on a team server cannot be edited" in run_cli("review", "edit", first, **env).stderr
+    assert "drafts on a team server cannot be retried" in run_cli("review", "retry", **env).stderr
+    healthy = run_cli("status", **env).stdout
+    assert "`truekeep review list` asks the server" in healthy, "the copy has no drafts, and says nothing about them"
+    assert "or here" not in healthy, "a team server checks no claims"
+    for command in (("history",), ("blame", "memory/cards/staging-proxy.md")):
+        assert f"{url}/workspaces/team/" in run_cli(*command, **env).stderr
     approved = run_cli("review", "approve", first, **env)
     assert approved.returncode == 0, approved.stderr
     rejected = run_cli("review", "reject", second, "--reason", "no", **env)

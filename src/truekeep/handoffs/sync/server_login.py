@@ -125,8 +125,8 @@ class TeamClient:
                 data = _read_limited(response, limit)
         except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
             raise Unreachable(
-                f"{self._url} does not answer ({type(error).__name__})",
-                hint="nothing was lost; the next run tries again",
+                f"{self._url} does not answer ({printable(str(error))[:200] or type(error).__name__})",
+                hint="check the address and the network, and run it again; nothing was lost",
             ) from error
         if response.is_success:
             return data

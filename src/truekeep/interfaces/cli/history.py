@@ -66,9 +66,14 @@ def history(
 def _check_ledger(opened: Workspace, command: str) -> None:
     """Raise NotCanonical for a copy: the ledger stays on the host."""
     if opened.source is not None:
-        host = opened.source.host
+        from truekeep.workspace.team_review import team_page  # here: a copy alone needs it
+
+        host, page = opened.source.host, team_page(opened)
         raise NotCanonical(
-            f"memory here is a copy, and who wrote it is known on {host}", hint=f"`truekeep {command}` on {host}"
+            f"memory here is a copy, and who wrote it is known on {host}",
+            hint=f"{page}/{'history' if command == 'history' else 'memory'} shows it in a browser"
+            if page
+            else f"`truekeep {command}` on {host}",
         )
 
 

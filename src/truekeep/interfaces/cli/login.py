@@ -94,7 +94,7 @@ def _plan(url: str, token: str, wanted: str, name: str, repos: tuple[str, ...]) 
         known = ", ".join(found) or "none"
         raise BadInput(
             f"the token does not reach {wanted!r}" if wanted else "which workspace?",
-            hint=f"--workspace; it reaches: {known}",
+            hint=f"give --workspace NAME; it reaches: {known}",
         )
     with TeamClient(url, token, chosen) as client:
         head = parse_head(HttpPublication(client).read_head() or b"")

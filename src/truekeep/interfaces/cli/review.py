@@ -367,7 +367,7 @@ def edit(opened: Workspace, draft: str, from_stdin: bool) -> None:
     Example: truekeep review edit proxy-port-3f9a
     """
     change = (lambda _: sys.stdin.buffer.read()) if from_stdin else _in_editor
-    found, changed = opened.review.edit(draft, change)
+    found, changed = review_of(opened).edit(draft, change)
     told = f"changed. next: truekeep review approve {found.id}" if changed else "not changed"
     emit("review-edit", _EditedDraft(found, changed), [f"{found.id}: {told}"])
 
@@ -388,7 +388,7 @@ def retry(opened: Workspace, draft: str | None) -> None:
     Example: truekeep review retry
     """
     with ProgressDisplay("checking drafts"):
-        results = opened.review.retry(draft)
+        results = review_of(opened).retry(draft)
     drafts = [
         {"draft": found.id, "filed": filing.outcome != "review", "target": filing.target, "reasons": filing.blocking}
         for found, filing in results

@@ -362,10 +362,13 @@ def create_token(account: str, inside: str, role: str, days: int, label: str, ur
 
     Example: truekeep token create ada --workspace platform --role writer --days 30
     """
-    from truekeep.server.accounts import make_token  # here: needs the extra
+    from truekeep.server.accounts import list_grants, make_token  # here: needs the extra
 
     number, made = make_token(url, account, workspace=inside, role=role, days=days, label=label)
     lines = [made, "  it is shown only now; `truekeep login URL` asks for it"]
+    if not any(who == account and inside in ("", name) for who, name, _ in list_grants(url)):
+        where = f"in {inside}" if inside else "in any workspace"
+        lines.append(f"  {account} has no role {where} yet: `truekeep server grant {account} {inside or 'NAME'} ROLE`")
     emit("token-create", {"id": number, "account": account, "token": made}, lines)
 
 
