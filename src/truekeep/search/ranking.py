@@ -158,6 +158,11 @@ class Matcher:
         """The share of the question's words that stand there, each counting the same."""
         return sum(value == 1.0 for value in best.values()) / len(self._weights) if self._weights else 0.0
 
+    @property
+    def has_nearness(self) -> bool:
+        """Whether the built-in vectors tell how near words are to the question."""
+        return self._near is not None
+
     def nearness(self, words: Iterable[str]) -> float:
         """How near words are to the question as a whole."""
         return self._near.of(words) if self._near is not None else 0.0

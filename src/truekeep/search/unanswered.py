@@ -22,6 +22,9 @@ _NEAREST_CHUNKS = 24
 _MOST_TERMS = 8  # whose pairs are looked for
 _BEST_WINDOWS = 5
 _NOTHING = -9.0
+_USUAL_NEARNESS = (
+    0.33  # of a question with an answer: where no vectors tell, or those of an embedder with another scale
+)
 
 
 class QuestionEvidence(NamedTuple):
@@ -109,12 +112,14 @@ def weigh_evidence(reading: Reading) -> QuestionEvidence | None:
 
     likely, covered = best_that_answers(chance), best_that_answers(cover)
     first = sorted(range(len(scores)), key=lambda number: -scores[number])[:_BEST_WINDOWS]
+    nearest = max((item.candidate.cosine or 0.0 for item in ranked[:_NEAREST_CHUNKS]), default=0.0)
+    nearness = max((window.nearness for window in windows), default=0.0)
     return QuestionEvidence(
-        nearest=max((item.candidate.cosine or 0.0 for item in ranked[:_NEAREST_CHUNKS]), default=0.0),
+        nearest=nearest if matcher.has_nearness else _USUAL_NEARNESS,
         chance=chance[likely] - math.log(chunks) if likely is not None else _NOTHING,
         pairs=_share_of_pairs(shares, found),
         words=max(map(len, exact), default=0),
-        nearness=max((window.nearness for window in windows), default=0.0),
+        nearness=nearness if matcher.has_nearness else _USUAL_NEARNESS,
         kind=sum(map(may_answer, first)) / len(first) if first else 0.0,
         wrong_kind=max(cover, default=0.0) - (cover[covered] if covered is not None else 0.0),
     )

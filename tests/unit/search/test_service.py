@@ -803,6 +803,19 @@ def test_words_that_stand_apart_are_no_answer(memory: Place) -> None:
     assert search(memory, "harbour").evidence == "enough"  # nothing of it is missing
 
 
+def test_without_vectors_an_answer_is_not_doubted_for_that(place: Place) -> None:
+    place.configure('[recall]\nembedder = "none"\n')
+    for number in range(300):
+        text = f"# Shift {number}\n\nValve {number} was opened by hand, and turbine {number} ran at half speed.\n"
+        remember(place, f"memory/projects/shift{number}.md", text)
+    remember(place, "memory/harbour.md", "# Harbour\n\nThe harbour master is called Odo.\n")
+    remember(place, "memory/backup.md", "# Backups\n\nThe nightly backup of the ledger goes to the NAS at 02:30.\n")
+    for question in ("who is the master of the harbour now", "where does the nightly backup go to"):
+        found = search(place, question)
+        assert (found.mode, found.doubt) == ("words", ""), question
+    assert search(place, "which kindergarten does my daughter attend every morning").doubt
+
+
 def test_weak_evidence_is_told_above_the_hits(memory: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     remember(memory, "memory/harbour.md", "# Harbour crane\n\nThe crane lifts forty tons.\n")
     monkeypatch.setattr("truekeep.search.searcher.judge_evidence", lambda _: "weak")
