@@ -339,6 +339,7 @@ def test_tokens_expire(team: Team, program: Program) -> None:
         "http://evil.example/callback", "http://localhost.evil.example/", "http://10.0.0.1/", "cursor://callback",
         "javascript:alert(1)", "https://u:p@good.example/", "https://good.example/#a", "data:text/html,x",
         "http://127.0.0.1.evil.example/", "https://good.example/" + "x" * 600, "ftp://localhost/",
+        "https://good.example;sandbox/", "https://*/", "https://good.example,evil.example/",
     ],
 )  # fmt: skip
 def test_answers_go_to_https_or_this_machine_alone(program: Program, redirect: str) -> None:

@@ -28,6 +28,7 @@ from truekeep.server.oauth import ACCESS_SECONDS, MAX_NAME, IssuedTokens, OAuthR
 
 MAX_REDIRECTS, MAX_ADDRESS, MAX_STATE = 10, 500, 1_000
 SCOPES = {"reader": ["read"], "writer": ["read", "write"]}
+_HOST = re.compile(r"[A-Za-z0-9._-]+\Z|\[[0-9A-Fa-f:.]+\]\Z")  # it goes into the policy of a page
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}\Z")
 URL: TypeAdapter[AnyUrl] = TypeAdapter(AnyUrl)
 
@@ -59,7 +60,7 @@ def is_redirect(address: AnyUrl) -> bool:
     """True for an address that a code may be sent to: https, or http on the person's own machine."""
     is_kept = address.scheme == "https" or is_loopback(address)
     plain = not (address.username or address.password or address.fragment is not None)
-    return is_kept and plain and bool(address.host) and len(str(address)) <= MAX_ADDRESS
+    return is_kept and plain and _HOST.match(address.host or "") is not None and len(str(address)) <= MAX_ADDRESS
 
 
 class ProgramProvider:
