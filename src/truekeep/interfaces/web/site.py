@@ -67,6 +67,7 @@ FormTarget = Callable[["Site", Request, FormData], Response]
 FRAME: Mapping[str, Any] = {
     "account": "", "role": "", "workspace_name": "", "base": "", "nav": (), "path": "", "csrf": "", "told": "",
     "notices": (), "news": None, "news_seconds": 2, "copy_source": ("", ""), "copy_host": "", "read_only": False,
+    "is_team": False,
 }  # fmt: skip
 """What a page has that belongs to no workspace."""
 

@@ -143,4 +143,6 @@ class TeamSite(Site):
 
 def plain_page(template: str, context: Mapping[str, Any], *, status: int = 200) -> Response:
     """A page of no workspace."""
-    return Response(templates().get_template(template).render(context), status, media_type="text/html")
+    return Response(
+        templates().get_template(template).render({**context, "is_team": True}), status, media_type="text/html"
+    )
