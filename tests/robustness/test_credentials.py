@@ -7,6 +7,7 @@ import os
 import shutil
 import stat
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -14,6 +15,8 @@ import pytest
 
 from tests.support.helpers import Place, a_handoff, run_cli
 from truekeep.core.formats import CATALOG, FACTS, INDEX, SURVEY
+from truekeep.handoffs.policy import additions
+from truekeep.interfaces.mcp.responses import one_line
 from truekeep.text.secrets.scanner import cover_secrets, find_secrets, mask_lines, mask_secrets
 
 TOKENS = {
@@ -256,3 +259,9 @@ def test_masks_keep_lines_and_covers_keep_places(text: str) -> None:
     assert not find_secrets(masked)
     assert not find_secrets(covered)
     assert all(new in (old, " ") for old, new in zip(text, covered, strict=True))
+
+
+@pytest.mark.parametrize(("shown", "width"), [(lambda text: one_line(text, 80), 80), (additions._cited, 160)])
+def test_a_credential_is_masked_before_a_line_is_cut(shown: Callable[[str], str], width: int) -> None:
+    token = TOKENS["github"]
+    assert token[4:8] not in shown("a" * (width - 12) + " " + token), "half a token is not recognised any more"

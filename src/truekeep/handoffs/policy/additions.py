@@ -151,7 +151,7 @@ def _line(text: str, value: Value) -> str:
 
 
 def _cited(text: str) -> str:
-    return withhold(clip(printable(text.strip().removeprefix("- ").strip()), _MAX_CITED))
+    return clip(withhold(printable(text.strip().removeprefix("- ").strip())), _MAX_CITED)
 
 
 def _plain(body: str) -> str:

@@ -54,7 +54,7 @@ def cleaned(text: str) -> str:
 
 def one_line(text: str, width: int) -> str:
     """A name, a heading, a message: on one line, safe to show."""
-    return _MARK.sub("<!- -", withhold(clip(text, width)))
+    return _MARK.sub("<!- -", clip(withhold(text), width))  # half a credential is not recognised
 
 
 def shown_name(text: str) -> str:
