@@ -29,9 +29,9 @@ class Format(NamedTuple):
 
 LEDGER = Format("ledger.sqlite", 2, is_derived=False)
 TRANSCRIPTS = Format("transcripts/archive.sqlite", 1, is_derived=False)
-INDEX = Format("index.sqlite", 4)  # raise it also when more text is masked
+INDEX = Format("index.sqlite", 5)  # raise it also when more text is masked
 CATALOG = Format("catalog.sqlite", 5)
-SURVEY = Format("survey.sqlite", 10)  # raise it also when memory files are read differently
+SURVEY = Format("survey.sqlite", 11)  # raise it also when memory files are read differently
 FACTS = Format("facts.sqlite", 6)  # raise it also when code is read differently
 FORMATS = {
     "ledger": LEDGER,

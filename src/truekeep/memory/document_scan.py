@@ -44,6 +44,16 @@ def scan_workspace(root: str, extra: Sequence[str] = (), *, with_instructions: b
     to the agent.
     """
     memory = scan_files(root, extra)
+    documents = _scan_documents(root, memory, with_instructions=with_instructions)
+    return documents._replace(folders=memory.folders + documents.folders)
+
+
+def scan_documents(root: str, extra: Sequence[str] = (), *, with_instructions: bool = False) -> FileScan:
+    """What scan_workspace finds besides the memory files."""
+    return _scan_documents(root, scan_files(root, extra), with_instructions=with_instructions)
+
+
+def _scan_documents(root: str, memory: FileScan, *, with_instructions: bool) -> FileScan:
     seen = {file.path for file in memory.extra}
     folders: list[ScannedFolder] = []
     large: list[str] = []
@@ -54,7 +64,7 @@ def scan_workspace(root: str, extra: Sequence[str] = (), *, with_instructions: b
         entries = [entry for entry in entries if entry[1][0] <= DOCUMENT_LIMIT]
         if entries:
             folders.append(folder._replace(entries=entries))
-    return memory._replace(folders=memory.folders + folders, large_documents=large)
+    return memory._replace(folders=folders, large_documents=large)
 
 
 def iter_workspace(root: str, extra: Sequence[str] = ()) -> Iterator[MemoryFile]:
@@ -78,8 +88,8 @@ class OtherDocuments(NamedTuple):
 
 def count_other_documents(root: str) -> OtherDocuments:
     """Count the documents that verify and search read besides the memory files."""
-    memory = {file.path for file in scan_files(root).files()}
-    sizes = [file.size for file in iter_current(root) if file.path not in memory]
+    documents = scan_documents(root, with_instructions=True).files()
+    sizes = [file.size for file in documents if not is_backup(file.path)]
     return OtherDocuments(len(sizes), sum(sizes))
 
 

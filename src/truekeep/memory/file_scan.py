@@ -284,7 +284,12 @@ class Changes(NamedTuple):
 
 
 def find_changes(
-    db: apsw.Connection, files: Iterable[MemoryFile], *, transcripts: bool = False, unlisted: Sequence[str] = ()
+    db: apsw.Connection,
+    files: Iterable[MemoryFile],
+    *,
+    transcripts: bool = False,
+    unlisted: Sequence[str] = (),
+    table: str = "files",
 ) -> Changes:
     """Compare files with the table of files: which ones are new or changed, and which are gone.
 
@@ -292,7 +297,7 @@ def find_changes(
     """
     where = "= 'transcripts'" if transcripts else "!= 'transcripts'"
     rows = db.execute(
-        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled, store FROM files WHERE store {where}"  # noqa: S608
+        f"SELECT path, id, size, mtime_ns, ctime_ns, inode, is_settled, store FROM {table} WHERE store {where}"  # noqa: S608
     )
     noted = {row[0]: row[1:] for row in rows}
     changed: list[MemoryFile] = []

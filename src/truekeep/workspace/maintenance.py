@@ -128,6 +128,15 @@ class Maintenance:
             ) from error
         return survey
 
+    def problems(
+        self, progress: Callable[[int, int], None] = lambda *_: None
+    ) -> tuple[list[FileProblem], tuple[str, ...]]:
+        """The problems of memory and of every other document that search reads, and what could not be read."""
+        survey = self.survey(progress)
+        unread = self.last_refresh.unread if self.last_refresh is not None else ()
+        unread += survey.refresh_documents(self._workspace.config.recall.extra_paths, progress)
+        return survey.all_problems(self._today), unread
+
     # Nights.
 
     def is_settled(self) -> bool:

@@ -75,9 +75,10 @@ def survey_of(context: CheckContext) -> SurveyFacts:
 
 
 def _facts_of(context: CheckContext, survey: Survey, unread: Sequence[str]) -> SurveyFacts:
-    context.unseen += unread
+    unread_documents = survey.refresh_documents(context.config.recall.extra_paths, context.progress)
+    context.unseen += (*unread, *unread_documents)
     cards = tuple(survey.cards())
-    problems = tuple(survey.problems(context.now().date()))
+    problems = tuple(survey.all_problems(context.now().date()))
     documents = tuple(survey.documents(FILES_SAMPLED_FOR_CLAIMS))
     return SurveyFacts(survey.stores(), documents, cards, _same_topics(cards, survey.same_topics()), problems)
 
@@ -338,6 +339,9 @@ def check_lines(context: CheckContext) -> CheckResult:
         return CheckResult(OK, said, target="none", figures=figures)
     files = len({item.path for item in to_fix})
     said = f"{len(to_fix)} to fix in {many(files, 'file')}"
+    if credentials := sum(item.code == "credential" for item in to_fix):
+        look = "looks like a credential" if credentials == 1 else "look like credentials"
+        said += f" ({credentials} {look})"
     hint = "fix these lines in an editor; `truekeep status problems` lists all of them"
     return CheckResult(WARNING, said, hint, target="none", figures=figures)
 

@@ -603,6 +603,43 @@ def test_a_look_alike_is_left_alone(template: str) -> None:
         assert mask_secrets(text) == text
 
 
+LISTED_PASSWORDS = [
+    "VNC works (port 5900, password «Kestrel{D2}»)",
+    "the console (port 5900, password «kestrel{D1}») is up",
+    "(ssh to 10.0.0.4; user ada; password `«maple{D1}tree»`)",
+    "(password «KestrelBay», port 22)",
+    "login (user: ada, pw «hawk{D3}9», rarely used)",
+    "on the NAS (host 10.0.0.7, port 5900, and password «48213377»)",
+]
+UNLISTED_PASSWORDS = [
+    "(port 5900, password is required)",
+    "(port 5900, password required)",
+    "(port 5900, password protected)",
+    "(port 5900, no password)",
+    "(port 5900, password optional since v2)",
+    "(port 5432, password DB_PASSWORD)",
+    "(port 5432, password $PGPASSWORD)",
+    "(user ada, password sha256)",
+    "(user ada, password KeePassXC)",
+    "(user ada, password LastPass)",
+    "(OAuth2, password argon2id)",
+    "(see docs, password Policy2024)",
+    "(port 22, passwords Policy2024)",
+]
+
+
+@pytest.mark.parametrize("template", LISTED_PASSWORDS)
+def test_a_password_in_a_list_in_brackets_is_found(template: str) -> None:
+    for seed in range(20):
+        text, start, end = drawn(template, seed)
+        assert [(secret.start, secret.end) for secret in find_secrets(text)] == [(start, end)], text
+
+
+@pytest.mark.parametrize("template", UNLISTED_PASSWORDS)
+def test_a_word_about_passwords_in_brackets_stays(template: str) -> None:
+    assert find_secrets(template) == ()
+
+
 LABELLED = tomllib.loads((Path(__file__).parents[2] / "samples" / "credentials.toml").read_text(encoding="utf-8"))
 MIN_FOUND, MAX_FALSE = 0.97, 0.01
 

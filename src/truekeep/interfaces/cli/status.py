@@ -376,14 +376,13 @@ def problems(ctx: click.Context, exit_code: bool, as_json: bool, workspace: str 
 
     Frontmatter that is missing, broken or impossible (a future date, updated before created), text that is not UTF-8,
     importance tags that cannot be parsed, what looks like a credential, orders to agents that a stranger may have
-    planted, and unreadable files and folders.
+    planted, and unreadable files and folders. Credentials and planted orders are looked for in every document that
+    search reads.
 
     Example: truekeep status problems --json
     """
-    with open_workspace(ctx, workspace) as opened:
-        with ProgressDisplay("reading memory") as display:
-            found = list(opened.maintenance.survey(display.count).problems(opened.today()))
-        unread = opened.maintenance.last_refresh.unread if opened.maintenance.last_refresh is not None else ()
+    with open_workspace(ctx, workspace) as opened, ProgressDisplay("reading memory") as display:
+        found, unread = opened.maintenance.problems(display.count)
     if as_json:
         shown = [{**item._asdict(), "what": withhold(item.what)} for item in found]
         print_json("status-problems", {"problems": shown, "unread": list(unread)})

@@ -96,6 +96,11 @@ def read_facts(path: str, store: str, data: bytes) -> Facts:
     )
 
 
+def find_text_problems(path: str, text: str) -> Iterator[tuple[int, str, str]]:
+    """Credentials in a text, and orders that somebody may have planted there: line, code and what."""
+    return _text_problems(path, text, cover_secrets(text))
+
+
 def _text_problems(path: str, whole: str, covered: str) -> Iterator[tuple[int, str, str]]:
     """Credentials in a file, and orders that somebody may have planted there."""
     if covered != whole:

@@ -6,6 +6,7 @@ Questions across files (which cards have the same topic, which files give a thin
     survey_schema.py       the tables
     reader.py              what one file says
     writer.py              its facts into the tables and out of them
+    other_documents.py     what is wrong in documents outside of the memory files
     transcript_values.py   what sessions say, likewise
     queries.py             lists of files for a person to browse
 """
@@ -28,6 +29,7 @@ from truekeep.core.file_io import NOT_REGULAR, UnsafePath
 from truekeep.core.formats import SURVEY
 from truekeep.core.model import CARDS, INDEX
 from truekeep.core.sqlite import transaction
+from truekeep.maintenance.survey.other_documents import refresh_documents
 from truekeep.maintenance.survey.queries import Browsing
 from truekeep.maintenance.survey.reader import hash_word, read_facts
 from truekeep.maintenance.survey.survey_schema import SCHEMA, stat_text
@@ -233,6 +235,12 @@ class Survey:
         add_counts(self.db, counts)
         return is_certain
 
+    def refresh_documents(
+        self, extra: Sequence[str] = (), progress: Callable[[int, int], None] = lambda *_: None
+    ) -> tuple[str, ...]:
+        """Look through the documents outside of the memory files that changed. Gives those that could not be read."""
+        return self._database.attempt(lambda: refresh_documents(self.db, self.root, extra, progress))
+
     def _meta(self, key: str) -> Any:
         return read_meta(self.db, key)
 
@@ -295,6 +303,11 @@ class Survey:
         """
         for row in self.db.execute(query, (today.isoformat(),)):
             yield FileProblem(*row)
+
+    def all_problems(self, today: date) -> list[FileProblem]:
+        """The problems of all memory files and of the other documents, by path."""
+        query = "SELECT path, line, code, what FROM other_problems JOIN other_documents ON other_documents.id = file"
+        return sorted((*self.problems(today), *(FileProblem(*row) for row in self.db.execute(query))))
 
     def entries(self) -> Iterator[TaggedLogEntry]:
         """The tagged entries of all logs with a day in their names, oldest first."""

@@ -14,6 +14,8 @@ log_statements     lines of daily logs, by a key that similar lines share
 read_sessions      how far each session was read
 session_values     the values that sessions give to things
 problems           what is wrong with a file, and where
+other_documents    one row a document outside of the memory files
+other_problems     credentials and planted orders in these, and where
 """
 
 from __future__ import annotations
@@ -73,8 +75,11 @@ CREATE TABLE session_values (                 -- values that were named in sessi
 CREATE INDEX session_values_session ON session_values(session);
 CREATE TABLE problems (file INTEGER NOT NULL, line INTEGER NOT NULL, code TEXT NOT NULL, what TEXT NOT NULL);
 CREATE INDEX problems_file ON problems(file);
+CREATE TABLE other_documents ({FILE_COLUMNS});
+CREATE TABLE other_problems (file INTEGER NOT NULL, line INTEGER NOT NULL, code TEXT NOT NULL, what TEXT NOT NULL);
+CREATE INDEX other_problems_file ON other_problems(file);
 """,
-    required=("files", "cards", "problems"),
+    required=("files", "cards", "problems", "other_documents"),
     pragmas="PRAGMA cache_size = -32768",
 )
 

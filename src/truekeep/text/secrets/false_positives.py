@@ -173,6 +173,7 @@ _MADE_UP = (
     r"(?i)p[a@4][s$5]{2}(?:w[o0]r)?d|secret|s[e3]cure|token|example|letmein|qwerty|a-z|[0-9]{4}-[0-9]{2}-[0-9]{2}|[?&][a-z_]+=|\$[a-z_]{3}"
     r"|^@[\w.-]+$"
 )
+_KEEPER = r"(?i)pass|warden|vault|key(?:chain|ring)|store|manager|auth"  # LastPass, KeePassXC, BitWarden
 _PARTS = re.compile(rb"[-_./:]")
 MAX_CHANGES_OF_A_NAME = 6
 _LETTERS_OF_A_WORD = 3  # at least, on average
@@ -234,6 +235,15 @@ def is_pair_password(value: bytes, line: bytes, after: bytes) -> bool:
         value
     )
     return is_word_and_sign is not None and not _is_dummy(value)
+
+
+def is_listed_password(value: bytes) -> bool:
+    """For the only word behind "password" in a list of where to log in: with digits, or with a capital inside."""
+    if is_password(value, b"", b""):
+        return True
+    is_mixed = compiled(r"[A-Za-z]*[a-z][A-Z][A-Za-z]*").fullmatch(value) is not None
+    is_named = compiled(_TUTORIAL_LOGIN).fullmatch(value) or compiled(_KEEPER).search(value) or _is_dummy(value)
+    return is_mixed and not is_named and compiled(_REFERENCE).fullmatch(value) is None
 
 
 def is_nearby_key(value: bytes, context: bytes, after: bytes) -> bool:

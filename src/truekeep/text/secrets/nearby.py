@@ -115,6 +115,7 @@ def iter_nearby(data: bytes) -> Iterator[NearbySecret]:
     data = _MASK.sub(lambda mask: b" " * len(mask[0]), data)
     yield from _iter_cookies(data)
     yield from _iter_pairs(data)
+    yield from _iter_listed(data)
     yield from _iter_pins(data)
     yield from _iter_key_bytes(data)
     yield from _iter_columns(data)
@@ -228,6 +229,32 @@ def _iter_pairs(data: bytes) -> Iterator[NearbySecret]:
             continue
         if judge.is_pair_password(value, line, data[end : end + 8]):
             yield NearbySecret(start, start + len(value), PASSWORD)
+
+
+# --- A list in brackets ---------------------------------------------------------------------------------------------
+
+_WAY_IN = (
+    r"(?i)[\s*_`]*(?:\w+[ \t]+to\b|(?:ssh|vnc|rdp|ftp|smtp|port|user(?:name)?|login|account|host(?:name)?|ip|address"
+    r"|server|ssid)\b).*"
+)
+_LISTED = (
+    r"(?i)[\s*_`]*(?:and[ \t]+)?(?:password|passwort|passwd|passphrase|passcode|pwd?|pass)[ \t]+[\"'`*]{0,3}"
+    r"([^\s\"'`*]{6,64})[\"'`*]{0,3}\s*"
+)
+
+
+def _iter_listed(data: bytes) -> Iterator[NearbySecret]:
+    """`(port 5900, password …)`: where to log in, and with what."""
+    for brackets in compiled(r"\(([^()\n]{12,240})\)").finditer(data):
+        items = re.split(rb"[,;]", brackets.group(1))
+        if len(items) < 2 or not any(compiled(_WAY_IN).fullmatch(item) for item in items):
+            continue
+        at = brackets.start(1)
+        for item in items:
+            value = compiled(_LISTED).fullmatch(item)
+            if value is not None and judge.is_listed_password(value.group(1)):
+                yield NearbySecret(at + value.start(1), at + value.end(1), PASSWORD)
+            at += len(item) + 1
 
 
 # --- Columns --------------------------------------------------------------------------------------------------------
