@@ -212,7 +212,7 @@ def test_what_an_older_truekeep_cached_is_gone(place: Place, git_log: Path, reme
 def test_both_halves_of_a_key_pair_are_masked(place: Place, git_log: Path) -> None:
     text = f"Access key {AWS} with secret {AWS_SECRET} for the bucket."
     assert mask_secrets(text) == (
-        "Access key [secret: aws-access-key-id] with secret [secret: aws-access-key-id] for the bucket."
+        "Access key [secret: aws-access-key-id] with secret [secret: nearby-secret] for the bucket."
     )
     place.leave(a_handoff(summary=text, content=f"---\ntopic: Bucket\ntags: []\n---\n{text}\n"))
     said = everything(place)
