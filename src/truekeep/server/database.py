@@ -89,6 +89,8 @@ class TeamDatabase:
             max_size=size,
             open=False,
             timeout=CONNECT_SECONDS,
+            # Shorter than a request waits, or the growing pauses between attempts outlast it when the database is back.
+            reconnect_timeout=CONNECT_SECONDS / 2,
             configure=configure,
             check=psycopg_pool.ConnectionPool.check_connection,
             kwargs={"connect_timeout": CONNECT_SECONDS, "application_name": "truekeep"},
